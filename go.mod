@@ -1,0 +1,3 @@
+module example.org/auditd
+
+go 1.26
