@@ -1,3 +1,5 @@
 module example.org/auditd
 
 go 1.26
+
+require github.com/go-json-experiment/json v1.27.2

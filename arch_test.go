@@ -1,0 +1,85 @@
+package auditd_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "example.org/auditd"
+
+// mayImport is the architecture: every package of this module, and the packages
+// of this module it may import. Dependencies run towards schema. A new package
+// or a new edge is a design decision, so it needs a line here.
+var mayImport = map[string]string{
+	"schema":    "",
+	"inference": "schema",
+}
+
+// onlyIn confines heavy or dangerous imports to the packages that wrap them.
+var onlyIn = map[string]string{}
+
+// TestImports reads the source files themselves rather than asking go list, so
+// that it sees every build tag and so that the test cache notices changes.
+func TestImports(t *testing.T) {
+	documented := map[string]int{}
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if n := d.Name(); n == "testdata" || n == "node_modules" || n == "tools" || file != "." && strings.HasPrefix(n, ".") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly|parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		name := path.Dir(filepath.ToSlash(file))
+		n := documented[name]
+		if f.Doc != nil {
+			n++
+		}
+		documented[name] = n
+		for _, spec := range f.Imports {
+			imp, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			if local, ok := strings.CutPrefix(imp, module+"/"); ok && !slices.Contains(strings.Fields(mayImport[name]), local) {
+				t.Errorf("%s: %s must not import %s", file, name, local)
+			}
+			if where, ok := onlyIn[imp]; ok && !slices.Contains(strings.Fields(where), name) {
+				t.Errorf("%s: only %s may import %s", file, where, imp)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, n := range documented {
+		if _, ok := mayImport[name]; !ok {
+			t.Errorf("%s is not in mayImport: add it, with the packages it may import", name)
+		}
+		if n != 1 {
+			t.Errorf("%s: %d files carry a package comment, want 1", name, n)
+		}
+	}
+	for name := range mayImport {
+		if _, ok := documented[name]; !ok {
+			t.Errorf("mayImport lists %s, which does not exist", name)
+		}
+	}
+}
