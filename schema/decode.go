@@ -220,8 +220,14 @@ func requireFields(data []byte, fields ...string) error {
 				}
 			}
 		}
-		if _, ok := m[name]; !ok {
+		v, ok := m[name]
+		if !ok {
 			return fieldErrorf(field, "is missing")
+		}
+		// A null would decode to zero, and a risk of zero is the answer that
+		// an attacker wants.
+		if v.Kind() == 'n' && field != "rewrite" {
+			return fieldErrorf(field, "is null")
 		}
 	}
 	return nil
