@@ -22,6 +22,8 @@ var mayImport = map[string]string{
 	"inference":        "schema",
 	"sqlite":           "",
 	"internal/durable": "",
+	"auditlog":         "schema internal/durable",
+	"approval":         "schema sqlite",
 }
 
 // onlyIn confines heavy or dangerous imports to the packages that wrap them.

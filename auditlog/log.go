@@ -1,0 +1,435 @@
+package auditlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"example.org/auditd/internal/durable"
+	"example.org/auditd/schema"
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// Errors that callers branch on.
+var (
+	ErrLocked   = errors.New("another process has the log open")
+	ErrFailed   = errors.New("the log failed and takes no record until it is opened again")
+	ErrClosed   = errors.New("the log is closed")
+	ErrNotFound = errors.New("the log has no such record")
+)
+
+// Config is what a log needs.
+type Config struct {
+	Dir string // the state directory
+	Now func() time.Time
+	// Keys, if set, are used in place of the files log.key, log.pub, log.mac.
+	Keys *Keys
+	// Redact replaces secrets in the short texts of a decision (identifiers,
+	// evidence, intent) before they go to values/. When nil they are left out.
+	Redact func(string) string
+	Log    *slog.Logger
+
+	// SegmentBytes and SegmentAge say when a new segment is begun; 0 means
+	// 8 MiB and 24 hours. Redacted texts expire by whole segments.
+	SegmentBytes int64
+	SegmentAge   time.Duration
+}
+
+const (
+	defaultSegmentBytes = 8 << 20
+	defaultSegmentAge   = 24 * time.Hour
+	// maxBatch bounds what one sync covers, and so how long the first of a
+	// batch waits for the writing of the others.
+	maxBatch = 256
+)
+
+// Log is an open log. Its methods may be called concurrently.
+type Log struct {
+	cfg    Config
+	keys   *Keys
+	signer note.Signer
+	lock   *os.File
+	queue  chan *pending // unbuffered: what the committer has taken, it answers
+	quit   chan struct{} // closed by Close
+	done   chan struct{} // closed when the committer has ended
+
+	// disk makes writes durable; tests replace it to make them fail.
+	disk disk
+
+	// w belongs to the committer alone, once Open has returned.
+	w writer
+
+	// mu guards what readers see: only what has been acknowledged.
+	mu      sync.RWMutex
+	size    int64
+	note    []byte // the signed head
+	closed  []*closedSegment
+	active  activeSegment
+	failure error         // why the log takes no more records
+	changed chan struct{} // closed and replaced when size grows
+	ended   bool
+
+	repaired Repaired
+}
+
+// disk is how the log reaches its files.
+type disk struct {
+	writeAt func(*os.File, []byte, int64) (int, error)
+	sync    func(*os.File) error
+}
+
+// activeSegment is the segment that is being written, as readers see it.
+type activeSegment struct {
+	first   int64
+	offsets []int64
+	ids     map[uint64][]int64 // positions, ascending
+}
+
+// pending is one record on its way to the disk.
+type pending struct {
+	ctx   context.Context
+	id    string
+	body  []byte
+	value []byte
+	index int64
+	err   error
+	done  chan struct{}
+}
+
+// Append records a decision. When it returns without an error the record is on
+// the disk, and its index is returned. On an error the decision must not be
+// enforced as anything but a block; the record may be in the log all the same
+// when ctx ended while it was being written.
+func (l *Log) Append(ctx context.Context, e Entry) (int64, error) {
+	w := entryWriter{keys: l.keys, redact: l.cfg.Redact}
+	body, value, err := w.encode(&e, recordRest{Time: l.cfg.Now().UTC()})
+	if err != nil {
+		return -1, err
+	}
+	return l.append(ctx, &pending{ctx: ctx, id: e.Decision.ID, body: body, value: value})
+}
+
+func (l *Log) append(ctx context.Context, p *pending) (int64, error) {
+	p.done = make(chan struct{})
+	if err := ctx.Err(); err != nil {
+		return -1, fmt.Errorf("record a decision: %w", err)
+	}
+	select {
+	case l.queue <- p:
+	case <-ctx.Done():
+		return -1, fmt.Errorf("record a decision: %w", ctx.Err())
+	case <-l.quit:
+		return -1, ErrClosed
+	}
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		return -1, fmt.Errorf("record a decision (it may have been written): %w", ctx.Err())
+	}
+	if p.err != nil {
+		return -1, p.err
+	}
+	return p.index, nil
+}
+
+// appendEvent records something about the log itself.
+func (l *Log) appendEvent(ctx context.Context, r recordRest) (int64, error) {
+	r.Time = l.cfg.Now().UTC()
+	body, err := schema.Encode(r)
+	if err != nil {
+		return -1, fmt.Errorf("encode a record: %w", err)
+	}
+	return l.append(ctx, &pending{ctx: ctx, body: body})
+}
+
+// commits runs until Close. It takes whatever is waiting, so one sync serves
+// all who came during the last one; it never waits for more to come.
+func (l *Log) commits() {
+	defer close(l.done)
+	for {
+		var batch []*pending
+		select {
+		case p := <-l.queue:
+			batch = append(batch, p)
+		case <-l.quit:
+			return
+		}
+	fill:
+		for len(batch) < maxBatch {
+			select {
+			case p := <-l.queue:
+				batch = append(batch, p)
+			default:
+				break fill
+			}
+		}
+		l.commit(batch)
+	}
+}
+
+// commit writes a batch and answers everybody in it.
+func (l *Log) commit(batch []*pending) {
+	l.mu.RLock()
+	failure := l.failure
+	l.mu.RUnlock()
+	live := batch[:0:0]
+	for _, p := range batch {
+		switch {
+		case failure != nil:
+			p.err = failure
+		case p.ctx.Err() != nil:
+			p.err = fmt.Errorf("record a decision: %w", p.ctx.Err())
+		default:
+			live = append(live, p)
+		}
+	}
+	if len(live) > 0 {
+		if err := l.write(live); err != nil {
+			err = fmt.Errorf("%w: %w", ErrFailed, err)
+			l.mu.Lock()
+			l.failure = err
+			l.mu.Unlock()
+			l.cfg.Log.Error("the decision log failed; every flow is blocked until it is opened again", "err", err)
+			for _, p := range live {
+				p.err = err
+			}
+		}
+	}
+	for _, p := range batch {
+		close(p.done)
+	}
+}
+
+// Err says why the log takes no records, or nil.
+func (l *Log) Err() error {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.failure
+}
+
+// Size is the number of acknowledged records.
+func (l *Log) Size() int64 {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.size
+}
+
+// Checkpoint returns the signed statement of what was acknowledged. Kept where
+// the owner's uid cannot write, it shows a later rewriting of the log.
+func (l *Log) Checkpoint() []byte {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return append([]byte(nil), l.note...)
+}
+
+// VerifierKey is the public key that checkpoints are signed with.
+func (l *Log) VerifierKey() string { return l.keys.Verifier }
+
+// Keyed returns the digest under which a text of a kind stands in the records.
+func (l *Log) Keyed(kind, text string) Keyed { return l.keys.Keyed(kind, text) }
+
+// Repaired says what Open had to repair; nothing of it was acknowledged.
+func (l *Log) Repaired() Repaired { return l.repaired }
+
+// Close ends the log. Appends that have not been taken yet fail.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	if l.ended {
+		l.mu.Unlock()
+		return nil
+	}
+	l.ended = true
+	l.mu.Unlock()
+	close(l.quit)
+	<-l.done
+	err := l.w.close()
+	l.mu.Lock()
+	close(l.changed)
+	l.changed = nil
+	l.mu.Unlock()
+	return errors.Join(err, l.lock.Close())
+}
+
+// writer is the state of the committer.
+type writer struct {
+	dir                   string
+	segment, values       *os.File
+	head, tree            *os.File
+	first                 int64 // name of the segment
+	begun                 time.Time
+	segmentEnd, valuesEnd int64
+	valuesDirty           bool
+	state                 chainState // after the last record
+	edge                  edge
+	offsets               []int64
+	ids                   []idEntry
+}
+
+func (w *writer) close() error {
+	var errs []error
+	for _, f := range []*os.File{w.segment, w.values, w.head, w.tree} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// write makes a batch durable. The order is what everything else relies on:
+// values and records, then a sync of both, then the head that counts them,
+// then its sync. What the head does not count was never acknowledged.
+func (l *Log) write(batch []*pending) error {
+	w := &l.w
+	now := l.cfg.Now()
+	if len(w.offsets) > 0 && (w.segmentEnd >= l.cfg.SegmentBytes || now.Sub(w.begun) >= l.cfg.SegmentAge) {
+		if err := l.rotate(now); err != nil {
+			return err
+		}
+	}
+	if len(w.offsets) == 0 {
+		w.begun = now
+	}
+	var records, values []byte
+	var hashes []tlog.Hash
+	treeAt := tlog.StoredHashCount(w.edge.size)
+	n := len(w.offsets)
+	for _, p := range batch {
+		var ref *ValueRef
+		if p.value != nil {
+			ref = &ValueRef{At: w.valuesEnd + int64(len(values)), Bytes: int64(len(p.value)), Digest: valueDigest(p.value)}
+			values = append(append(values, p.value...), '\n')
+		}
+		line := append(recordHead(w.state.next, w.state.hash, p.id, ref), ',')
+		line = append(line, p.body[1:]...)
+		p.index = w.state.next
+		w.offsets = append(w.offsets, w.segmentEnd+int64(len(records)))
+		w.ids = append(w.ids, idEntry{hashID([]byte(p.id)), p.index - w.first})
+		w.state.hash = tlog.RecordHash(line)
+		w.state.next++
+		hashes = append(hashes, w.edge.add(w.state.hash)...)
+		records = append(append(records, line...), '\n')
+	}
+	if err := l.put(records, values); err != nil {
+		return err
+	}
+	if treeFile := (treeFile{w.tree}); len(hashes) > 0 {
+		if err := treeFile.write(treeAt, hashes); err != nil {
+			return err
+		}
+	}
+	msg, err := l.putHead(now)
+	if err != nil {
+		return err
+	}
+	l.publish(msg, n)
+	return nil
+}
+
+// put writes records and values, and syncs both at once.
+func (l *Log) put(records, values []byte) error {
+	w := &l.w
+	if len(values) > 0 {
+		if _, err := l.disk.writeAt(w.values, values, w.valuesEnd); err != nil {
+			return fmt.Errorf("write values: %w", err)
+		}
+	}
+	if _, err := l.disk.writeAt(w.segment, records, w.segmentEnd); err != nil {
+		return fmt.Errorf("write records: %w", err)
+	}
+	valuesErr := make(chan error, 1)
+	if len(values) > 0 {
+		go func() { valuesErr <- l.disk.sync(w.values) }()
+	} else {
+		valuesErr <- nil
+	}
+	err := l.disk.sync(w.segment)
+	if verr := <-valuesErr; err != nil || verr != nil {
+		return fmt.Errorf("sync records: %w", errors.Join(err, verr))
+	}
+	w.segmentEnd += int64(len(records))
+	w.valuesEnd += int64(len(values))
+	return nil
+}
+
+func (l *Log) putHead(now time.Time) ([]byte, error) {
+	w := &l.w
+	h := head{size: w.edge.size, root: w.edge.root(), chain: w.state.hash, segment: w.first, bytes: w.segmentEnd,
+		values: w.valuesEnd, time: now}
+	msg, err := h.sign(l.signer)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := l.disk.writeAt(w.head, padHead(msg), 0); err != nil {
+		return nil, fmt.Errorf("write the head: %w", err)
+	}
+	if err := l.disk.sync(w.head); err != nil {
+		return nil, fmt.Errorf("sync the head: %w", err)
+	}
+	return msg, nil
+}
+
+// publish lets readers see the records from position n of the segment on.
+func (l *Log) publish(msg []byte, n int) {
+	w := &l.w
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.size, l.note = w.edge.size, msg
+	l.active.first = w.first
+	l.active.offsets = append(l.active.offsets, w.offsets[n:]...)
+	for _, e := range w.ids[n:] {
+		l.active.ids[e.hash] = append(l.active.ids[e.hash], e.pos)
+	}
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// rotate finishes the segment and begins the next. Everything in it is durable
+// already.
+func (l *Log) rotate(now time.Time) error {
+	w := &l.w
+	c, err := writeIndex(w.dir, &scan{first: w.first, end: w.state, bytes: w.segmentEnd, offsets: w.offsets, ids: w.ids})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(w.segment.Close(), w.values.Close()); err != nil {
+		return fmt.Errorf("close a segment: %w", err)
+	}
+	w.first, w.segmentEnd, w.valuesEnd, w.offsets, w.ids = w.state.next, 0, 0, nil, nil
+	if err := w.openSegment(os.O_EXCL); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = append(l.closed, c)
+	l.active = activeSegment{first: w.first, ids: map[uint64][]int64{}}
+	return nil
+}
+
+// openSegment opens the files of segment w.first, creating them if need be.
+func (w *writer) openSegment(flag int) (err error) {
+	flag |= os.O_RDWR | os.O_CREATE
+	if w.segment, err = os.OpenFile(segmentPath(w.dir, w.first), flag, 0o600); err != nil {
+		return fmt.Errorf("open a segment: %w", err)
+	}
+	if w.values, err = os.OpenFile(valuesPath(w.dir, w.first), flag, 0o600); err != nil {
+		return fmt.Errorf("open a values file: %w", err)
+	}
+	if err := durable.SyncDir(valuesDir(w.dir)); err != nil {
+		return err
+	}
+	return durable.SyncDir(logDir(w.dir))
+}
+
+func writeAt(f *os.File, b []byte, at int64) (int, error) {
+	n, err := f.WriteAt(b, at)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	return n, err
+}
