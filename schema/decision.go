@@ -72,8 +72,11 @@ type Question struct {
 	Expires time.Time `json:"expires"`
 	// Binding is the digest of the exact payload and sink: the answer is good
 	// for nothing else.
-	Binding  Digest     `json:"binding"`
-	Decision string     `json:"decision_id"`
+	Binding  Digest `json:"binding"`
+	Decision string `json:"decision_id"`
+	// Group is the same for questions that differ in their payload alone, so
+	// that they can be shown and answered together.
+	Group    Digest     `json:"group,omitempty"`
 	Flow     *Flow      `json:"flow"`
 	Report   *Report    `json:"report,omitempty"`
 	Reasons  []string   `json:"reasons,omitempty"`
