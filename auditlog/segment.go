@@ -62,7 +62,7 @@ func lines(r io.Reader, limit int64, f func(line []byte, at int64) error) (torn 
 	if limit >= 0 {
 		r = io.LimitReader(r, limit)
 	}
-	br := bufio.NewReaderSize(r, 256<<10)
+	br := bufio.NewReaderSize(r, 64<<10)
 	var long []byte
 	at := int64(0)
 	for {
