@@ -89,6 +89,17 @@ func padHead(msg []byte) []byte {
 	return append(msg, bytes.Repeat([]byte{0}, headSize-len(msg))...)
 }
 
+// readHeadOf reads the head of a log that a daemon may be writing: a read can
+// fall into the middle of a write.
+func readHeadOf(dir string, v note.Verifier) (h *head, msg []byte, err error) {
+	for range 5 {
+		if h, msg, err = readHead(headPath(dir), v); err == nil {
+			break
+		}
+	}
+	return h, msg, err
+}
+
 // readHead reads the head file. The bytes after the note must be zero: else
 // there would be a place in the file where a change goes unseen.
 func readHead(path string, v note.Verifier) (*head, []byte, error) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -93,13 +94,15 @@ type activeSegment struct {
 
 // pending is one record on its way to the disk.
 type pending struct {
-	ctx   context.Context
-	id    string
-	body  []byte
-	value []byte
-	index int64
-	err   error
-	done  chan struct{}
+	ctx context.Context
+	id  string
+	// rotate asks for a new segment, beginning with this record.
+	rotate bool
+	body   []byte
+	value  []byte
+	index  int64
+	err    error
+	done   chan struct{}
 }
 
 // Append records a decision. When it returns without an error the record is on
@@ -139,13 +142,13 @@ func (l *Log) append(ctx context.Context, p *pending) (int64, error) {
 }
 
 // appendEvent records something about the log itself.
-func (l *Log) appendEvent(ctx context.Context, r recordRest) (int64, error) {
+func (l *Log) appendEvent(ctx context.Context, r recordRest, rotate bool) (int64, error) {
 	r.Time = l.cfg.Now().UTC()
 	body, err := schema.Encode(r)
 	if err != nil {
 		return -1, fmt.Errorf("encode a record: %w", err)
 	}
-	return l.append(ctx, &pending{ctx: ctx, body: body})
+	return l.append(ctx, &pending{ctx: ctx, body: body, rotate: rotate})
 }
 
 // commits runs until Close. It takes whatever is waiting, so one sync serves
@@ -287,7 +290,9 @@ func (w *writer) close() error {
 func (l *Log) write(batch []*pending) error {
 	w := &l.w
 	now := l.cfg.Now()
-	if len(w.offsets) > 0 && (w.segmentEnd >= l.cfg.SegmentBytes || now.Sub(w.begun) >= l.cfg.SegmentAge) {
+	due := w.segmentEnd >= l.cfg.SegmentBytes || now.Sub(w.begun) >= l.cfg.SegmentAge ||
+		slices.ContainsFunc(batch, func(p *pending) bool { return p.rotate })
+	if len(w.offsets) > 0 && due {
 		if err := l.rotate(now); err != nil {
 			return err
 		}

@@ -63,12 +63,12 @@ func open(cfg Config, d disk) (_ *Log, err error) {
 		return nil, fmt.Errorf("open the log: %w", err)
 	}
 	if err := l.recover(verifier); err != nil {
-		return nil, fmt.Errorf("open the log: %w", err)
+		return nil, fmt.Errorf("open the log: %w (to go on, keep log/, values/, log.key, log.pub and log.mac together elsewhere as evidence; a new log is begun then)", err)
 	}
 	go l.commits()
 	if r := l.repaired; r != (Repaired{}) {
 		cfg.Log.Warn("the decision log was repaired after a crash", "cut_bytes", r.CutBytes, "kept_records", r.Kept)
-		if _, err := l.appendEvent(context.Background(), recordRest{Kind: KindRepaired, Repaired: &r}); err != nil {
+		if _, err := l.appendEvent(context.Background(), recordRest{Kind: KindRepaired, Repaired: &r}, false); err != nil {
 			close(l.quit)
 			<-l.done
 			return nil, fmt.Errorf("open the log: %w", err)

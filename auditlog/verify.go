@@ -80,7 +80,7 @@ func (v *verification) run(dir, verifierKey string, checkpoint []byte) error {
 		}
 	}
 	var msg []byte
-	if v.head, msg, err = readHead(headPath(dir), verifier); err != nil {
+	if v.head, msg, err = readHeadOf(dir, verifier); err != nil {
 		return err
 	}
 	v.sum.Checkpoint = string(msg)
