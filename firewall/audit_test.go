@@ -62,8 +62,8 @@ func TestLocalDecisions(t *testing.T) {
 		if len(r.audited) != 2 || d.Second == nil {
 			t.Errorf("audited %d times", len(r.audited))
 		}
-		if e := r.entries[0]; e.Decision.Payload != nil || e.Decision.Report.Rewrite != nil || e.RedactedRewrite != *d.Payload {
-			t.Errorf("log entry keeps the payload: %+v", e.Decision)
+		if e := r.entries[0]; e.RedactedPayload != poisoned || e.RedactedRewrite != *d.Payload {
+			t.Errorf("log entry %+v", e)
 		}
 	})
 	t.Run("unclear allow is never enforced", func(t *testing.T) {
@@ -213,6 +213,14 @@ func TestFailsClosed(t *testing.T) {
 			r.audit = reportOf(clearDefer)
 			r.cfg.Ask = func(_ context.Context, q *schema.Question) (*schema.Question, error) { return q, nil }
 		}, nil, schema.Block, schema.StageHuman, "ask_failed"},
+		{"the owner just said no", func(r *rig) {
+			r.audit = reportOf(clearDefer)
+			r.cfg.Ask = func(_ context.Context, q *schema.Question) (*schema.Question, error) {
+				out := *q
+				out.Answer = "denied"
+				return &out, nil
+			}
+		}, nil, schema.Block, schema.StageHuman, "denied"},
 		{"asking panics", func(r *rig) {
 			r.audit = reportOf(clearDefer)
 			r.cfg.Ask = func(context.Context, *schema.Question) (*schema.Question, error) { panic("secret") }

@@ -14,8 +14,8 @@ import (
 
 // Entry is what the decision log gets about one flow.
 type Entry struct {
-	// Decision is the decision without what must not be kept for ever: no
-	// payload, no ticket, no rewrite, and evidence as positions.
+	// Decision is the decision without its ticket. It still holds text out of
+	// the payload: the log must keep digests of it, or redact it.
 	Decision *schema.Decision
 	Flow     *schema.Flow // the original; the log keeps digests of its content
 	// Redacted texts, to be kept apart with a retention of their own.
@@ -38,9 +38,9 @@ type Config struct {
 	// Append writes to the log and returns when the entry is durable. nil
 	// blocks every flow.
 	Append func(context.Context, Entry) (int64, error)
-	// Ask puts a question to a person and returns it with its ticket. nil
-	// blocks what would be asked. A question about a binding that already
-	// waits should be answered with the one that waits.
+	// Ask puts a question to a person and returns it with its ticket, or one
+	// with the same binding that already waits, or one that was just denied,
+	// with its answer and no ticket. nil blocks what would be asked.
 	Ask func(context.Context, *schema.Question) (*schema.Question, error)
 	// Redeem uses up a ticket. It must leave a ticket of another binding, or
 	// one whose question still waits, as it is and return false. nil makes

@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
-	"slices"
-	"strings"
-	"time"
 
 	"example.org/auditd/schema"
 )
@@ -122,6 +119,11 @@ func (fw *Firewall) ask(ctx context.Context, t *transfer) {
 		q.Rewrite = &payload
 	}
 	asked, err := fw.cfg.Ask(ctx, q)
+	if err == nil && asked != nil && asked.Answer == "denied" {
+		v = stop("denied", "")
+		t.verdict, t.stage = v, schema.StageHuman
+		return
+	}
 	if err != nil || asked == nil || asked.Ticket == "" {
 		fw.failure(schema.StageHuman, "ask_failed")
 		fw.cfg.Logger.ErrorContext(ctx, "couldn't ask a person", "decision", t.id, "error", err)
@@ -152,13 +154,8 @@ func (fw *Firewall) record(ctx context.Context, t *transfer, d *schema.Decision)
 		return -1, fmt.Errorf("no decision log is configured")
 	}
 	kept := *d
-	kept.Payload, kept.Ticket, kept.LatencyMS = nil, "", milliseconds(fw.cfg.Now().Sub(t.start))
-	kept.Report, kept.Second = withoutQuotes(d.Report, t.original.Payload), withoutQuotes(d.Second, t.payload)
-	if d.Arbiter != nil {
-		a := *d.Arbiter
-		a.Rewrite, a.Evidence = nil, positions(a.Evidence, t.original.Payload)
-		kept.Arbiter = &a
-	}
+	kept.Ticket = "" // a right, and the log is read by others than its holder
+	kept.LatencyMS = milliseconds(fw.cfg.Now().Sub(t.start))
 	entry := Entry{Decision: &kept, Flow: t.original, Sent: t.sent}
 	if fw.cfg.Redact != nil {
 		entry.RedactedPayload, _ = fw.cfg.Redact(t.original.Payload)
@@ -188,43 +185,4 @@ func (fw *Firewall) record(ctx context.Context, t *transfer, d *schema.Decision)
 	case <-ctx.Done():
 		return -1, fmt.Errorf("couldn't write the log in time: %w", ctx.Err())
 	}
-}
-
-// withoutQuotes returns a report that can be kept for ever: what it quotes of
-// the payload becomes positions.
-func withoutQuotes(r *schema.Report, payload string) *schema.Report {
-	if r == nil {
-		return nil
-	}
-	out := *r
-	out.Rewrite, out.Evidence = nil, positions(r.Evidence, payload)
-	return &out
-}
-
-// positions turns quotes into places of the payload. Evidence that cites bytes
-// stays; what is neither is dropped to its length, since a model may have put
-// anything there.
-func positions(evidence []string, payload string) []string {
-	out := make([]string, 0, len(evidence))
-	for _, e := range evidence {
-		if start, end, ok := citedBytes(e); ok {
-			out = append(out, fmt.Sprintf("bytes %d-%d", start, end))
-			continue
-		}
-		if i := strings.Index(payload, e); i >= 0 && e != "" {
-			out = append(out, fmt.Sprintf("bytes %d-%d", i, i+len(e)))
-			continue
-		}
-		out = append(out, fmt.Sprintf("%d bytes that are not in the payload", len(e)))
-	}
-	return slices.Clip(out)
-}
-
-// patience is how long a caller of an event waits at most; see Event.
-func (fw *Firewall) patience(ms int) time.Duration {
-	d := time.Duration(ms) * time.Millisecond
-	if d <= 0 || d > fw.cfg.Deadline {
-		return fw.cfg.Deadline
-	}
-	return d
 }
