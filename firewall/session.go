@@ -1,0 +1,6 @@
+package firewall
+
+// placeholder until events land
+type sessions struct{}
+
+func newSessions(int) *sessions { return &sessions{} }
