@@ -24,11 +24,9 @@ var mayImport = map[string]string{
 	"internal/durable": "",
 	"auditlog":         "schema internal/durable",
 	"approval":         "schema sqlite",
-	"schema":     "",
-	"inference":  "schema",
-	"escalation": "schema",
-	"policy":     "schema escalation",
-	"firewall":   "schema inference escalation policy",
+	"escalation":       "schema",
+	"policy":           "schema escalation",
+	"firewall":         "schema inference escalation policy",
 }
 
 // onlyIn confines heavy or dangerous imports to the packages that wrap them.
@@ -37,8 +35,8 @@ var onlyIn = map[string]string{
 	"database/sql":                "sqlite approval dualview cmd/auditd",
 	"golang.org/x/mod/sumdb/note": "auditlog",
 	"golang.org/x/mod/sumdb/tlog": "auditlog",
-	"cel.dev/cel-go/cel": "policy",
-	"gopkg.in/yaml.v3":   "policy cmd/auditd",
+	"cel.dev/cel-go/cel":          "policy",
+	"gopkg.in/yaml.v3":            "policy cmd/auditd",
 }
 
 // TestImports reads the source files themselves rather than asking go list, so
