@@ -18,8 +18,14 @@ const module = "example.org/auditd"
 // of this module it may import. Dependencies run towards schema. A new package
 // or a new edge is a design decision, so it needs a line here.
 var mayImport = map[string]string{
-	"schema":    "",
-	"inference": "schema",
+	"schema":                  "",
+	"inference":               "schema",
+	"inference/anthropic":     "schema inference prompts",
+	"inference/inferencetest": "schema inference prompts",
+	"inference/ollama":        "schema inference prompts",
+	"inference/openai":        "schema inference prompts",
+	"models":                  "",
+	"prompts":                 "schema",
 }
 
 // onlyIn confines heavy or dangerous imports to the packages that wrap them.
