@@ -137,8 +137,18 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("wrong %s: %v", name, err)
 		}
 	}
-	if _, err := p.Expand([]byte(good)); err != nil {
-		t.Errorf("the good answer: %v", err)
+	for name, text := range map[string]string{
+		"good": good, "white space": "\n " + good + " ", "thinking": "<think>\nhm {}\n</think>\n\n" + good,
+		"brace twice": "{" + good, "braces twice": "{ " + good + "\n}",
+	} {
+		if _, err := p.Expand([]byte(text)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, text := range map[string]string{"endless thinking": "<think>" + good, "braces": "{{{" + good, "wrapped": `{"a":` + good + "}"} {
+		if _, err := p.Expand([]byte(text)); err == nil {
+			t.Errorf("%s was accepted", name)
+		}
 	}
 }
 

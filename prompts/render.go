@@ -97,6 +97,13 @@ func New(cfg Config) (*Renderer, error) {
 // part of every backend's identity, because a report depends on it.
 func (r *Renderer) Version() string { return r.version }
 
+// Stable returns what every auditor's prompt starts with, and a message without
+// a case, so that a server can be warmed up and its count of tokens learned.
+func (r *Renderer) Stable() (system, user string, err error) {
+	user, err = r.criteria(schema.Context)
+	return r.auditor, user, err
+}
+
 // Audit renders the record for the small auditor: one prompt, or several over
 // windows of a long payload.
 func (r *Renderer) Audit(rec *schema.Record) ([]*Prompt, error) {

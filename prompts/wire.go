@@ -6,12 +6,17 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"example.org/auditd/schema"
 )
 
 // ErrCode says that the canary or the nonce did not come back: the prompt was
 // cut, or the model answered something else.
 var ErrCode = errors.New("the codes of the prompt did not come back")
+
+// ErrEmpty says that the model said nothing.
+var ErrEmpty = errors.New("the answer is empty")
 
 // MaxWire is how many bytes an answer may have before it is looked at.
 const MaxWire = 16 << 10
@@ -95,6 +100,10 @@ func (p *Prompt) Parse(answer []byte) (*Answer, error) {
 	if len(answer) > MaxWire {
 		return nil, fmt.Errorf("the answer has %d bytes, the limit is %d", len(answer), MaxWire)
 	}
+	answer, err := clean(answer)
+	if err != nil {
+		return nil, err
+	}
 	var w wire
 	if err := schema.Decode(answer, &w); err != nil {
 		return nil, err
@@ -149,6 +158,36 @@ func (p *Prompt) Parse(answer []byte) (*Answer, error) {
 		return nil, errors.New("d is not a decision")
 	}
 	return a, a.check(*w.Evidence, *w.Cut)
+}
+
+// Decision is what the model decided about the window of the prompt.
+func (a *Answer) Decision() schema.Action { return a.decision }
+
+// clean takes off what models and servers are known to put around an answer:
+// white space, a block of thinking although it was switched off, and a brace
+// that was written twice because the grammar started after the model did.
+// Nothing else is forgiven.
+func clean(answer []byte) ([]byte, error) {
+	answer = bytes.TrimSpace(answer)
+	if rest, ok := bytes.CutPrefix(answer, []byte("<think>")); ok {
+		_, after, ok := bytes.Cut(rest, []byte("</think>"))
+		if !ok {
+			return nil, errors.New("the answer is thinking without an end")
+		}
+		answer = bytes.TrimSpace(after)
+	}
+	if rest, ok := bytes.CutPrefix(answer, []byte("{")); ok {
+		if rest = bytes.TrimSpace(rest); bytes.HasPrefix(rest, []byte("{")) {
+			answer = rest
+			if !jsontext.Value(answer).IsValid() { // the second brace was closed too
+				answer = bytes.TrimSpace(bytes.TrimSuffix(answer, []byte("}")))
+			}
+		}
+	}
+	if len(answer) == 0 {
+		return nil, ErrEmpty
+	}
+	return answer, nil
 }
 
 // check validates what refers to spans and what must agree with the decision.
