@@ -27,6 +27,14 @@ var mayImport = map[string]string{
 	"escalation":       "schema",
 	"policy":           "schema escalation",
 	"firewall":         "schema inference escalation policy",
+	"schema":                  "",
+	"inference":               "schema",
+	"inference/anthropic":     "schema inference prompts",
+	"inference/inferencetest": "schema inference prompts",
+	"inference/ollama":        "schema inference prompts",
+	"inference/openai":        "schema inference prompts",
+	"models":                  "",
+	"prompts":                 "schema",
 }
 
 // onlyIn confines heavy or dangerous imports to the packages that wrap them.
