@@ -20,10 +20,15 @@ const module = "example.org/auditd"
 var mayImport = map[string]string{
 	"schema":    "",
 	"inference": "schema",
+
+	"inference/onnx/wordpiece": "",
 }
 
 // onlyIn confines heavy or dangerous imports to the packages that wrap them.
-var onlyIn = map[string]string{}
+var onlyIn = map[string]string{
+	"github.com/sugarme/tokenizer":            "inference/onnx/wordpiece",
+	"github.com/sugarme/tokenizer/pretrained": "inference/onnx/wordpiece",
+}
 
 // TestImports reads the source files themselves rather than asking go list, so
 // that it sees every build tag and so that the test cache notices changes.
