@@ -30,6 +30,8 @@ type Decision struct {
 	// Payload is what may go on in place of the original; set exactly when
 	// Action is rewrite_and_continue.
 	Payload *string `json:"payload,omitempty"`
+	// Diff says how Payload was made from the original, in ascending order.
+	Diff []Edit `json:"diff,omitempty"`
 	// Ticket lets a deferred flow be tried again after a person's answer;
 	// Expires is when silence becomes a no.
 	Ticket  string     `json:"ticket,omitempty"`
