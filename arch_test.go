@@ -21,11 +21,13 @@ var mayImport = map[string]string{
 	"schema":    "",
 	"inference": "schema",
 
+	"inference/onnx":           "schema inference inference/onnx/wordpiece",
 	"inference/onnx/wordpiece": "",
 }
 
 // onlyIn confines heavy or dangerous imports to the packages that wrap them.
 var onlyIn = map[string]string{
+	"github.com/yalue/onnxruntime_go":         "inference/onnx",
 	"github.com/sugarme/tokenizer":            "inference/onnx/wordpiece",
 	"github.com/sugarme/tokenizer/pretrained": "inference/onnx/wordpiece",
 }
