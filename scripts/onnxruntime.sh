@@ -7,8 +7,8 @@
 # Linux on arm64 takes the copy that the Go binding's module carries.
 set -eu
 
-VERSION=1.24.4
-SHA256_amd64=2d518e11c7767f9fdc4413bdbeb45acf30db504ff76a82fc19d9238a3f9f6c24
+VERSION=1.32.0
+SHA256_amd64=6c1585d1bbf45b0712ea4a21b705c5fcb4ba04ff2e30f1fbf81a49faf658638f
 
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/auditd"
 lib="$cache/libonnxruntime.so.$VERSION"

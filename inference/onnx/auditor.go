@@ -43,6 +43,7 @@ type Auditor struct {
 	loaded  chan struct{} // closed when loading ended
 	loadErr error         // valid once loaded is closed
 	engine  *engine       // the same
+	first   *linear       // the same; nil without a first stage
 	loadMS  float64       // the same
 }
 
@@ -73,13 +74,15 @@ func New(c Config) (*Auditor, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := openLibrary(library); err != nil {
+	version, err := openLibrary(library)
+	if err != nil {
 		return nil, err
 	}
 	a := &Auditor{
 		set:      set,
 		log:      c.Log,
-		identity: fmt.Sprintf("%s/%s@%s/%s", backend, set.Name, set.Version, set.Digest),
+		// The runtime is part of it: its int8 kernels differ between versions.
+		identity: fmt.Sprintf("%s/%s@%s/%s/runtime-%s", backend, set.Name, set.Version, set.Digest, version),
 		stop:     logit(set.Thresholds.Stop),
 		loaded:   make(chan struct{}),
 	}
@@ -95,8 +98,10 @@ func (a *Auditor) load(c Config) {
 	if a.tok, a.loadErr = wordpiece.New(a.set.Tokenizer); a.loadErr != nil {
 		return
 	}
-	if a.loadErr = a.set.loadStage1(a.tok.Size()); a.loadErr != nil {
-		return
+	if a.set.Stage1 != nil {
+		if a.first, a.loadErr = parseLinear(a.set.Linear, a.set.Stage1.MinWindows); a.loadErr != nil {
+			return
+		}
 	}
 	if a.engine, a.loadErr = newEngine(a.set, c.Threads); a.loadErr != nil {
 		return
@@ -111,7 +116,7 @@ func (a *Auditor) load(c Config) {
 		}
 		a.sched.start(func(j *job, w int) error { return a.window(l, j, w) }, l.close)
 	}
-	a.set.Model, a.set.Tokenizer = nil, nil // ONNX Runtime and the tokenizer have copies
+	a.set.Model, a.set.Tokenizer, a.set.Linear = nil, nil, nil // what was read out of them stays
 	a.loadMS = float64(time.Since(start)) / float64(time.Millisecond)
 	a.log.InfoContext(context.Background(), "auditor loaded", slog.String("model", a.set.Name), slog.String("version", a.set.Version),
 		slog.String("digest", string(a.set.Digest)), slog.Int("threads", c.Threads), slog.Int("lanes", c.Lanes), slog.Float64("ms", a.loadMS))

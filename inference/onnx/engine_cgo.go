@@ -19,18 +19,19 @@ var environment struct {
 }
 
 // openLibrary opens ONNX Runtime's shared library, once for the process.
-func openLibrary(path string) error {
+// It returns the library's version.
+func openLibrary(path string) (string, error) {
 	environment.Lock()
 	defer environment.Unlock()
 	if environment.path != "" {
-		return nil // the first one stays: two versions in one process would clash
+		return ort.GetVersion(), nil // the first one stays: two versions in one process would clash
 	}
 	ort.SetSharedLibraryPath(path)
 	if err := ort.InitializeEnvironment(ort.WithLogLevelError()); err != nil {
-		return fmt.Errorf("open %s (ONNX Runtime 1.24 or newer is needed): %w", path, err)
+		return "", fmt.Errorf("open %s (ONNX Runtime 1.24 or newer is needed): %w", path, err)
 	}
 	environment.path = path
-	return nil
+	return ort.GetVersion(), nil
 }
 
 var (

@@ -13,7 +13,7 @@ type lane struct{}
 
 var errNoCgo = errors.New("this build has no cgo and cannot run ONNX models: build with CGO_ENABLED=1 and a C compiler")
 
-func openLibrary(string) error { return errNoCgo }
+func openLibrary(string) (string, error) { return "", errNoCgo }
 
 func newEngine(*Set, int) (*engine, error) { return nil, errNoCgo }
 

@@ -100,8 +100,8 @@ func (a *Auditor) cut(j *job, f *schema.Flow, payload string) (err error) {
 	j.scores, j.residual = grow(j.scores, n), grow(j.residual, n)
 	j.unsafe, j.category = grow(j.unsafe, n*a.set.Window), grow(j.category, n*a.set.Window)
 	j.todo = j.todo[:0]
-	for w := range n {
-		if a.set.cleared(j, w) {
+	for w, from := range j.starts {
+		if a.first != nil && n >= a.first.minWindows && a.first.clears(j.toks.IDs[from:int(from)+a.set.Window]) {
 			continue
 		}
 		j.todo = append(j.todo, int32(w))
@@ -144,7 +144,7 @@ func (a *Auditor) merge(j *job) Scores {
 	bias := a.set.WindowBias * math.Log(float64(len(j.starts)))
 	calibrated := func(w int) float64 { return j.decision[w]/a.set.Temperature - bias }
 	if len(j.todo) == 0 {
-		s.Attack = a.set.clearedLogit()
+		s.Attack = clearedLogit
 		s.Decision[outAllow] = -s.Attack
 		return s
 	}

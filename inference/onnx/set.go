@@ -43,7 +43,6 @@ type Manifest struct {
 	Span            SpanRule          `json:"span"`
 	Stage1          *Stage1           `json:"stage1"`
 	SHA256          map[string]string `json:"sha256"` // by file name
-	Golden          []Golden          `json:"golden"`
 }
 
 // Thresholds are on the calibrated attack probability.
@@ -56,16 +55,6 @@ type SpanRule struct {
 	Threshold float64 `json:"threshold"`  // probability that a token is unsafe
 	Gap       int     `json:"gap"`        // tokens between two parts of one span
 	MinTokens int     `json:"min_tokens"` // shorter spans are noise
-}
-
-// Golden is one text with the ids and raw scores that the reference computed.
-type Golden struct {
-	Payload  string     `json:"payload"`
-	IDs      []int32    `json:"ids"` // of the first window, with its header and special tokens
-	Decision [4]float64 `json:"decision_logits"`
-	Scores   [3]float64 `json:"scores"`
-	Residual [8]float64 `json:"residual"`
-	Attack   *float64   `json:"attack"` // calibrated logit of the record
 }
 
 // contract is the only version that this package reads.
