@@ -21,6 +21,7 @@ var mayImport = map[string]string{
 	"schema":    "",
 	"inference": "schema",
 
+	"bench/auditor":            "schema inference",
 	"inference/onnx":           "schema inference inference/onnx/wordpiece",
 	"inference/onnx/wordpiece": "",
 }

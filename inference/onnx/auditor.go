@@ -79,8 +79,8 @@ func New(c Config) (*Auditor, error) {
 		return nil, err
 	}
 	a := &Auditor{
-		set:      set,
-		log:      c.Log,
+		set: set,
+		log: c.Log,
 		// The runtime is part of it: its int8 kernels differ between versions.
 		identity: fmt.Sprintf("%s/%s@%s/%s/runtime-%s", backend, set.Name, set.Version, set.Digest, version),
 		stop:     logit(set.Thresholds.Stop),
@@ -216,4 +216,17 @@ func fail(cause inference.Cause, err error) error {
 // ended turns a context's end into an error with the right cause.
 func ended(ctx context.Context) error {
 	return fail(inference.CauseOf(ctx.Err()), ctx.Err())
+}
+
+// Probability returns the calibrated probability that a text must not pass as
+// it is, and its unsafe spans as a report would take them out.
+func (a *Auditor) Probability(ctx context.Context, f *schema.Flow, payload string) (float64, []schema.Span, error) {
+	s, err := a.score(ctx, f, payload)
+	if err != nil {
+		return 0, nil, err
+	}
+	for i := range s.Spans {
+		s.Spans[i] = widen(payload, s.Spans[i])
+	}
+	return s.P(), disjoint(s.Spans), nil
 }
