@@ -33,6 +33,12 @@ var mayImport = map[string]string{
 	"inference/openai":        "schema inference prompts",
 	"models":                  "",
 	"prompts":                 "schema",
+	"schema":    "",
+	"inference": "schema",
+
+	"bench/auditor":            "schema inference",
+	"inference/onnx":           "schema inference inference/onnx/wordpiece",
+	"inference/onnx/wordpiece": "",
 }
 
 // onlyIn confines heavy or dangerous imports to the packages that wrap them.
@@ -43,6 +49,9 @@ var onlyIn = map[string]string{
 	"golang.org/x/mod/sumdb/tlog": "auditlog",
 	"cel.dev/cel-go/cel":          "policy",
 	"gopkg.in/yaml.v3":            "policy cmd/auditd",
+	"github.com/yalue/onnxruntime_go":         "inference/onnx",
+	"github.com/sugarme/tokenizer":            "inference/onnx/wordpiece",
+	"github.com/sugarme/tokenizer/pretrained": "inference/onnx/wordpiece",
 }
 
 // TestImports reads the source files themselves rather than asking go list, so

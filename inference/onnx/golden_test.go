@@ -1,0 +1,159 @@
+package onnx
+
+import (
+	"encoding/json"
+	"io/fs"
+	"math"
+	"os"
+	"slices"
+	"testing"
+
+	"example.org/auditd/schema"
+)
+
+// golden is one line of testdata/golden.json, which training writes with the
+// model.
+type golden struct {
+	Note     string       `json:"note"`
+	Text     *string      `json:"text"`
+	Bytes    []byte       `json:"base64"`
+	Meta     *goldenMeta  `json:"meta"`
+	Prepared string       `json:"prepared"`
+	Header   []int32      `json:"header_ids"`
+	IDs      []int32      `json:"ids"`
+	Windows  []int32      `json:"windows"`
+	Ranges   [][2]int     `json:"token_bytes"`
+	Decision [][4]float64 `json:"decision_logits"`
+	Scores   [][3]float64 `json:"scores"`
+	Residual [][8]float64 `json:"residual"`
+	P        float64      `json:"probability"`
+	Spans    [][2]int     `json:"spans"`
+}
+
+type goldenMeta struct {
+	Surface  string  `json:"surface"`
+	Boundary string  `json:"boundary"`
+	Channel  string  `json:"channel"`
+	Trust    string  `json:"trust"`
+	Sink     string  `json:"sink"`
+	Intent   *string `json:"intent"`
+}
+
+func (g *golden) payload() string {
+	if g.Text != nil {
+		return *g.Text
+	}
+	return string(g.Bytes)
+}
+
+func (g *golden) flow(t *testing.T) *schema.Flow {
+	t.Helper()
+	if g.Meta == nil {
+		return nil
+	}
+	f := new(schema.Flow)
+	for _, x := range []struct {
+		v    interface{ UnmarshalText([]byte) error }
+		text string
+	}{
+		{&f.Surface, g.Meta.Surface}, {&f.Boundary, g.Meta.Boundary}, {&f.Source.Kind, g.Meta.Channel},
+		{&f.Source.Trust, g.Meta.Trust}, {&f.Sink.Kind, g.Meta.Sink},
+	} {
+		if err := x.v.UnmarshalText([]byte(x.text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if g.Meta.Intent != nil {
+		f.Intent = *g.Meta.Intent
+	}
+	return f
+}
+
+// TestGolden holds text, ids, windows and scores of the shipped model equal to
+// the Python side.
+func TestGolden(t *testing.T) {
+	model, file := Embedded(), "testdata/golden.json"
+	if dir := os.Getenv("AUDITD_ONNX_MODEL"); dir != "" {
+		model, file = os.DirFS(dir), dir+"/golden.json"
+	}
+	if _, err := fs.Stat(model, "model.json"); err != nil {
+		t.Skip("no model is embedded yet")
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []golden
+	if err := json.Unmarshal(data, &all); err != nil {
+		t.Fatal(err)
+	}
+	a := testAuditor(t, func(c *Config) { c.Model = model })
+	a.first = nil // golden scores are the encoder's on every window
+	// Between machines the int8 kernels differ in the last bits, and the
+	// scale of the activations is taken over the whole row.
+	const tolerance = 1e-2
+	worst := 0.0
+	near := func(note, what string, got float32, want float64) {
+		t.Helper()
+		// The distance as a probability: logits far out may differ more.
+		d := math.Abs(float64(got) - want)
+		if what == "decision" {
+			d = math.Abs(sigmoid(float64(got)) - sigmoid(want))
+		}
+		if worst = max(worst, d); !(d <= tolerance) {
+			t.Errorf("%s: %s is %v, want %v", note, what, got, want)
+		}
+	}
+	j := &job{done: make(chan struct{}, 1)}
+	l := a.engine.lane()
+	defer l.close()
+	for _, g := range all {
+		f := g.flow(t)
+		if err := a.cut(j, f, g.payload()); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(j.text.Bytes()); got != g.Prepared {
+			t.Errorf("%s: prepared %q, want %q", g.Note, got, g.Prepared)
+			continue
+		}
+		if !slices.Equal(j.header, g.Header) {
+			t.Errorf("%s: header %v, want %v", g.Note, j.header, g.Header)
+			continue
+		}
+		if !slices.Equal(j.toks.IDs, g.IDs) || !slices.Equal(j.starts, g.Windows) {
+			t.Errorf("%s: ids or windows differ", g.Note)
+			continue
+		}
+		for i, want := range g.Ranges {
+			if from, to := j.text.Original(int(j.toks.Start[i]), int(j.toks.End[i])); from != want[0] || to != want[1] {
+				t.Errorf("%s: token %d is [%d,%d), want %v", g.Note, i, from, to, want)
+			}
+		}
+		for w := range j.starts {
+			if err := a.window(l, j, w); err != nil {
+				t.Fatal(err)
+			}
+			for i, want := range g.Decision[w] {
+				near(g.Note, "decision", j.classes[w][i], want)
+			}
+			for i, want := range g.Scores[w] {
+				near(g.Note, "score", j.scores[w][i], want)
+			}
+			for i, want := range g.Residual[w] {
+				near(g.Note, "residual", j.residual[w][i], want)
+			}
+		}
+		s := a.merge(j)
+		near(g.Note, "probability", float32(s.P()), g.P)
+		if len(s.Spans) != len(g.Spans) {
+			t.Errorf("%s: spans %v, want %v", g.Note, s.Spans, g.Spans)
+			continue
+		}
+		for i, want := range g.Spans {
+			if s.Spans[i].Start != want[0] || s.Spans[i].End != want[1] {
+				t.Errorf("%s: span %v, want %v", g.Note, s.Spans[i], want)
+			}
+		}
+	}
+	t.Logf("%d texts, largest difference %.2g", len(all), worst)
+}

@@ -1,0 +1,161 @@
+package onnx
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"example.org/auditd/schema"
+)
+
+// maxUnsafeSpans bounds how many spans a text may have: more is not something
+// that taking spans out could mend.
+const maxUnsafeSpans = 256
+
+// run is a range of tokens.
+type run struct{ from, to int }
+
+// mergeTokens takes, for each token, the worst of the windows that hold it.
+func (a *Auditor) mergeTokens(j *job) {
+	n := len(j.toks.IDs)
+	j.tokUnsafe, j.tokCategory = grow(j.tokUnsafe, n), grow(j.tokCategory, n)
+	clear(j.tokUnsafe)
+	for i := range j.tokCategory {
+		j.tokCategory[i] = uint8(schema.SpanInstruction)
+	}
+	for _, w := range j.todo {
+		from := int(j.starts[w])
+		at := int(w) * a.set.Window
+		for i := from; i < min(from+a.set.Window, n); i++ {
+			if u := j.unsafe[at+i-from]; u >= j.tokUnsafe[i] {
+				j.tokUnsafe[i], j.tokCategory[i] = u, j.category[at+i-from]
+			}
+		}
+	}
+}
+
+// spans returns the unsafe spans as ranges of the payload, and how many tokens
+// are outside them.
+func (a *Auditor) spans(j *job) ([]schema.Span, int) {
+	rule := a.set.Span
+	runs := j.runs[:0]
+	for i, u := range j.tokUnsafe {
+		if u < float32(rule.Threshold) {
+			continue
+		}
+		if k := len(runs) - 1; k >= 0 && i-runs[k].to <= rule.Gap {
+			runs[k].to = i + 1
+		} else {
+			runs = append(runs, run{i, i + 1})
+		}
+	}
+	j.runs = runs
+	kept, carrier := 0, len(j.tokUnsafe)
+	for _, r := range runs {
+		if r.to-r.from >= rule.MinTokens {
+			kept++
+		}
+	}
+	if kept == 0 {
+		return nil, carrier
+	}
+	out := make([]schema.Span, 0, min(kept, maxUnsafeSpans+1))
+	for _, r := range runs {
+		if r.to-r.from < rule.MinTokens {
+			continue
+		}
+		carrier -= r.to - r.from
+		if len(out) > maxUnsafeSpans {
+			continue // counted, but past mending
+		}
+		from, to := j.text.Original(int(j.toks.Start[r.from]), int(j.toks.End[r.to-1]))
+		out = append(out, schema.Span{Start: from, End: to, Category: a.commonest(j, r)})
+	}
+	return out, carrier
+}
+
+// commonest returns the category that most tokens of r have.
+func (a *Auditor) commonest(j *job, r run) schema.SpanCategory {
+	var count [spanClasses]int
+	best := uint8(0)
+	for i := r.from; i < r.to; i++ {
+		if j.tokUnsafe[i] < float32(a.set.Span.Threshold) {
+			continue // a gap
+		}
+		c := j.tokCategory[i]
+		if count[c]++; count[c] > count[best] || best == 0 {
+			best = c
+		}
+	}
+	return schema.SpanCategory(best)
+}
+
+// stub is how many words of a sentence may be left beside a span that was cut
+// out of it: fewer say nothing to a reader, but may still steer a model.
+const stub = 3
+
+// reach bounds how far widen looks, in bytes.
+const reach = 48
+
+// widen extends a span to whole words, and to the bounds of its sentence,
+// line or quoted string where it leaves only a stub of it.
+func widen(payload string, s schema.Span) schema.Span {
+	for s.Start > 0 {
+		r, n := utf8.DecodeLastRuneInString(payload[:s.Start])
+		if !wordRune(r) || !startsWord(payload[s.Start:]) || s.Start-n < 0 {
+			break
+		}
+		s.Start -= n
+	}
+	for s.End < len(payload) {
+		last, _ := utf8.DecodeLastRuneInString(payload[:s.End])
+		r, n := utf8.DecodeRuneInString(payload[s.End:])
+		if !wordRune(r) || !wordRune(last) {
+			break
+		}
+		s.End += n
+	}
+	left := payload[max(0, s.Start-reach):s.Start]
+	if i := strings.LastIndexFunc(left, bound); i >= 0 || len(left) == s.Start {
+		_, n := utf8.DecodeRuneInString(left[max(i, 0):])
+		if i < 0 {
+			i, n = 0, 0
+		}
+		if rest := left[i+n:]; len(strings.Fields(rest)) <= stub && strings.TrimSpace(rest) != "" && utf8.ValidString(rest) {
+			s.Start -= len(strings.TrimLeftFunc(rest, unicode.IsSpace))
+		}
+	}
+	right := payload[s.End:min(len(payload), s.End+reach)]
+	i := strings.IndexFunc(right, bound)
+	if i < 0 && s.End+len(right) == len(payload) {
+		i = len(right)
+	}
+	if i >= 0 && len(strings.Fields(right[:i])) <= stub {
+		end := i
+		if i < len(right) && strings.ContainsRune(".!?", rune(right[i])) {
+			end = i + 1 // the sentence's own stop
+		}
+		if end > 0 && (end > i || strings.TrimSpace(right[:end]) != "") {
+			s.End += len(strings.TrimRightFunc(right[:end], unicode.IsSpace))
+		}
+	}
+	return s
+}
+
+func startsWord(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	return wordRune(r)
+}
+
+func wordRune(r rune) bool {
+	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_')
+}
+
+// bound reports whether a sentence, line, string or element ends at r.
+func bound(r rune) bool {
+	switch r {
+	case '.', '!', '?', '\n', '\r', '"', '<', '>', '{', '}', '[', ']', '|', '。', '！', '？':
+		return true
+	}
+	return false
+}
