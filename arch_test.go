@@ -33,8 +33,6 @@ var mayImport = map[string]string{
 	"inference/openai":        "schema inference prompts",
 	"models":                  "",
 	"prompts":                 "schema",
-	"schema":    "",
-	"inference": "schema",
 
 	"bench/auditor":            "schema inference",
 	"inference/onnx":           "schema inference inference/onnx/wordpiece",
@@ -43,12 +41,12 @@ var mayImport = map[string]string{
 
 // onlyIn confines heavy or dangerous imports to the packages that wrap them.
 var onlyIn = map[string]string{
-	"github.com/mattn/go-sqlite3": "sqlite",
-	"database/sql":                "sqlite approval dualview cmd/auditd",
-	"golang.org/x/mod/sumdb/note": "auditlog",
-	"golang.org/x/mod/sumdb/tlog": "auditlog",
-	"cel.dev/cel-go/cel":          "policy",
-	"gopkg.in/yaml.v3":            "policy cmd/auditd",
+	"github.com/mattn/go-sqlite3":             "sqlite",
+	"database/sql":                            "sqlite approval dualview cmd/auditd",
+	"golang.org/x/mod/sumdb/note":             "auditlog",
+	"golang.org/x/mod/sumdb/tlog":             "auditlog",
+	"cel.dev/cel-go/cel":                      "policy",
+	"gopkg.in/yaml.v3":                        "policy cmd/auditd",
 	"github.com/yalue/onnxruntime_go":         "inference/onnx",
 	"github.com/sugarme/tokenizer":            "inference/onnx/wordpiece",
 	"github.com/sugarme/tokenizer/pretrained": "inference/onnx/wordpiece",
