@@ -29,6 +29,10 @@ var mayImport = map[string]string{
 	"escalation": "schema",
 	"policy":     "schema escalation",
 	"firewall":   "schema inference escalation policy",
+	"schema":           "",
+	"inference":        "schema",
+	"credential":       "schema",
+	"httpapi":          "schema credential",
 }
 
 // onlyIn confines heavy or dangerous imports to the packages that wrap them.
@@ -39,6 +43,7 @@ var onlyIn = map[string]string{
 	"golang.org/x/mod/sumdb/tlog": "auditlog",
 	"cel.dev/cel-go/cel": "policy",
 	"gopkg.in/yaml.v3":   "policy cmd/auditd",
+	"github.com/gin-gonic/gin":    "httpapi",
 }
 
 // TestImports reads the source files themselves rather than asking go list, so

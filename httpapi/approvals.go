@@ -1,0 +1,120 @@
+package httpapi
+
+import (
+	"context"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"example.org/auditd/schema"
+)
+
+// Approvals is the queue of questions. Its errors wrap ErrNotFound and
+// ErrConflict where they mean that.
+type Approvals interface {
+	Pending(ctx context.Context) ([]schema.Question, error)
+	Get(ctx context.Context, id string) (*schema.Question, error)
+	Answer(ctx context.Context, id string, approve bool, by string, grant *Grant) error
+}
+
+// Grant widens an approval from one call to several.
+type Grant struct {
+	Uses    int  `json:"uses,omitzero"`    // how many further calls, 0 for just the one that was asked about
+	Session bool `json:"session,omitzero"` // for the rest of the session
+}
+
+// maxGrantUses is the most calls that one answer can allow.
+const maxGrantUses = 100
+
+// Approval is an owner's answer.
+type Approval struct {
+	Answer string `json:"answer"` // approve or deny
+	Grant  *Grant `json:"grant,omitempty"`
+}
+
+// Questions are those that wait.
+type Questions struct {
+	Questions []schema.Question `json:"questions"`
+}
+
+// shown is q as the caller may see it: an agent's hook token is enough to
+// follow its own question, not to read what other sessions put into theirs.
+func shown(q schema.Question, cred schema.Credential) schema.Question {
+	if cred == schema.CredentialOwner {
+		return q
+	}
+	if q.Flow != nil {
+		f := q.Flow.WithPayload("")
+		f.Intent = ""
+		f.Ticket = ""
+		q.Flow = f
+	}
+	q.Rewrite = nil
+	q.Report = nil
+	return q
+}
+
+func (s *Server) pending(c *gin.Context) {
+	if s.cfg.Approvals == nil {
+		s.fail(c, errAbsent)
+		return
+	}
+	list, err := s.cfg.Approvals.Pending(c.Request.Context())
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	out := Questions{Questions: []schema.Question{}}
+	for _, q := range list {
+		out.Questions = append(out.Questions, shown(q, credentialOf(c)))
+	}
+	s.answer(c, out)
+}
+
+func (s *Server) question(c *gin.Context) {
+	if s.cfg.Approvals == nil {
+		s.fail(c, errAbsent)
+		return
+	}
+	q, err := s.cfg.Approvals.Get(c.Request.Context(), c.Param("id"))
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	s.answer(c, shown(*q, credentialOf(c)))
+}
+
+func (s *Server) approve(c *gin.Context) {
+	if s.cfg.Approvals == nil {
+		s.fail(c, errAbsent)
+		return
+	}
+	var a Approval
+	if err := s.decode(c, &a); err != nil {
+		s.fail(c, err)
+		return
+	}
+	switch {
+	case a.Answer != "approve" && a.Answer != "deny":
+		s.fail(c, invalid("answer", "must be approve or deny"))
+		return
+	case a.Grant != nil && a.Answer == "deny":
+		s.fail(c, invalid("grant", "goes with approve only"))
+		return
+	case a.Grant != nil && (a.Grant.Uses < 0 || a.Grant.Uses > maxGrantUses):
+		s.fail(c, invalid("grant.uses", "must be 0 to 100"))
+		return
+	}
+	id, approved := c.Param("id"), a.Answer == "approve"
+	if err := s.cfg.Approvals.Answer(c.Request.Context(), id, approved, "owner", a.Grant); err != nil {
+		s.fail(c, err)
+		return
+	}
+	s.cfg.Logger.InfoContext(c.Request.Context(), "question answered", "id", id, "approved", approved, "at", time.Now().UTC())
+	q, err := s.cfg.Approvals.Get(c.Request.Context(), id)
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	s.answer(c, *q)
+}
