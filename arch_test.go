@@ -33,6 +33,12 @@ var mayImport = map[string]string{
 	"inference":        "schema",
 	"credential":       "schema",
 	"httpapi":          "schema credential",
+	"schema":           "",
+	"inference":        "schema",
+	"credential":       "schema",
+	"api":              "schema",
+	"httpapi":          "schema api credential",
+	"client":           "schema api",
 }
 
 // onlyIn confines heavy or dangerous imports to the packages that wrap them.

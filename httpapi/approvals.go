@@ -6,6 +6,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"example.org/auditd/api"
 	"example.org/auditd/schema"
 )
 
@@ -14,28 +15,11 @@ import (
 type Approvals interface {
 	Pending(ctx context.Context) ([]schema.Question, error)
 	Get(ctx context.Context, id string) (*schema.Question, error)
-	Answer(ctx context.Context, id string, approve bool, by string, grant *Grant) error
-}
-
-// Grant widens an approval from one call to several.
-type Grant struct {
-	Uses    int  `json:"uses,omitzero"`    // how many further calls, 0 for just the one that was asked about
-	Session bool `json:"session,omitzero"` // for the rest of the session
+	Answer(ctx context.Context, id string, approve bool, by string, grant *api.Grant) error
 }
 
 // maxGrantUses is the most calls that one answer can allow.
 const maxGrantUses = 100
-
-// Approval is an owner's answer.
-type Approval struct {
-	Answer string `json:"answer"` // approve or deny
-	Grant  *Grant `json:"grant,omitempty"`
-}
-
-// Questions are those that wait.
-type Questions struct {
-	Questions []schema.Question `json:"questions"`
-}
 
 // shown is q as the caller may see it: an agent's hook token is enough to
 // follow its own question, not to read what other sessions put into theirs.
@@ -64,7 +48,7 @@ func (s *Server) pending(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	out := Questions{Questions: []schema.Question{}}
+	out := api.Questions{Questions: []schema.Question{}}
 	for _, q := range list {
 		out.Questions = append(out.Questions, shown(q, credentialOf(c)))
 	}
@@ -89,7 +73,7 @@ func (s *Server) approve(c *gin.Context) {
 		s.fail(c, errAbsent)
 		return
 	}
-	var a Approval
+	var a api.Approval
 	if err := s.decode(c, &a); err != nil {
 		s.fail(c, err)
 		return

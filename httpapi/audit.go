@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
-	"github.com/go-json-experiment/json/jsontext"
 
+	"example.org/auditd/api"
 	"example.org/auditd/schema"
 )
 
@@ -75,26 +75,8 @@ func (s *Server) report(c *gin.Context, e *schema.Event) (o schema.Outcome) {
 	return s.cfg.Event(c.Request.Context(), e, credentialOf(c))
 }
 
-// Batch is several flows.
-type Batch struct {
-	Flows []jsontext.Value `json:"flows"`
-}
-
-// BatchAnswer has one entry for each flow, in order.
-type BatchAnswer struct {
-	Results []BatchResult `json:"results"`
-}
-
-// BatchResult holds a decision, or an error in place of one: then Decision is
-// the zero value, which blocks.
-type BatchResult struct {
-	Decision *schema.Decision `json:"decision,omitempty"`
-	Error    *ErrorDetail     `json:"error,omitempty"`
-	Action   schema.Action    `json:"action"` // the decision's, or block
-}
-
 func (s *Server) batch(c *gin.Context) {
-	var b Batch
+	var b api.Batch
 	if err := s.decode(c, &b); err != nil {
 		s.fail(c, err)
 		return
@@ -103,7 +85,7 @@ func (s *Server) batch(c *gin.Context) {
 		s.fail(c, invalid("flows", "has "+strconv.Itoa(n)+" entries, the limit is 1 to "+strconv.Itoa(s.cfg.MaxBatch)))
 		return
 	}
-	results := make([]BatchResult, len(b.Flows))
+	results := make([]api.BatchResult, len(b.Flows))
 	s.each(len(b.Flows), func(i int) {
 		f, err := schema.DecodeFlow(b.Flows[i], s.cfg.MaxPayload)
 		if err != nil {
@@ -112,13 +94,13 @@ func (s *Server) batch(c *gin.Context) {
 			if p.field != "" {
 				field += "." + p.field
 			}
-			results[i].Error = &ErrorDetail{Code: p.code, Field: field, Message: p.message}
+			results[i].Error = &api.ErrorDetail{Code: p.code, Field: field, Message: p.message}
 			return
 		}
 		d := s.decide(c, f)
 		results[i].Decision, results[i].Action = &d, d.Action
 	})
-	s.answer(c, BatchAnswer{Results: results})
+	s.answer(c, api.BatchAnswer{Results: results})
 }
 
 // each runs do for 0…n-1, a few at a time.

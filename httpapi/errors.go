@@ -8,6 +8,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"example.org/auditd/api"
 	"example.org/auditd/credential"
 	"example.org/auditd/schema"
 )
@@ -85,20 +86,6 @@ func invalid(field, message string) error {
 	return &problem{http.StatusBadRequest, "invalid", field, field + ": " + message, 0}
 }
 
-// ErrorBody is the one shape of every error. Action is always block, so that a
-// client which looks only for an action stops.
-type ErrorBody struct {
-	Error  ErrorDetail   `json:"error"`
-	Action schema.Action `json:"action"`
-}
-
-// ErrorDetail says what was wrong.
-type ErrorDetail struct {
-	Code    string `json:"code"`            // a stable word
-	Field   string `json:"field,omitempty"` // of the request, when one is to blame
-	Message string `json:"message"`         // a sentence
-}
-
 // fail answers with err and ends the request.
 func (s *Server) fail(c *gin.Context, err error) {
 	p := asProblem(err)
@@ -111,7 +98,7 @@ func (s *Server) fail(c *gin.Context, err error) {
 	if p.status == http.StatusUnauthorized {
 		c.Header("WWW-Authenticate", `Bearer realm="auditd"`)
 	}
-	body, _ := schema.Encode(ErrorBody{Error: ErrorDetail{Code: p.code, Field: p.field, Message: p.message}})
+	body, _ := schema.Encode(api.ErrorBody{Error: api.ErrorDetail{Code: p.code, Field: p.field, Message: p.message}})
 	c.Abort()
 	c.Data(p.status, contentJSON, body)
 }
@@ -134,7 +121,7 @@ func (s *Server) answerRaw(c *gin.Context, mediaType string, doc []byte) {
 }
 
 // answerReady writes v with status 200, or 503 while the daemon isn't ready.
-func (s *Server) answerReady(c *gin.Context, v Readiness) {
+func (s *Server) answerReady(c *gin.Context, v api.Readiness) {
 	status := http.StatusOK
 	if !v.Ready {
 		status = http.StatusServiceUnavailable

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"example.org/auditd/api"
 	"example.org/auditd/credential"
 	"example.org/auditd/schema"
 )
@@ -73,7 +74,7 @@ func TestEveryEdgeDenies(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			rec, body := w.request(t, http.MethodPost, tc.path, tc.token, tc.body, tc.change)
-			var e ErrorBody
+			var e api.ErrorBody
 			if err := schema.Decode([]byte(body), &e); err != nil {
 				t.Fatalf("not of the error shape: %v: %s", err, body)
 			}

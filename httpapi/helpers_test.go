@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"example.org/auditd/api"
 	"example.org/auditd/credential"
 	"example.org/auditd/schema"
 )
@@ -77,10 +78,12 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 			Decision: "d-1", Summary: "write a file", Flow: completed(t, "what the agent wants to write")}}},
 		Records: records{},
 		Ready:   func() []string { return nil },
-		Models: func(context.Context) []ModelInfo {
-			return []ModelInfo{{Name: "m", Backend: "onnx", Role: "auditor", Ready: true}}
+		Models: func(context.Context) []api.ModelInfo {
+			return []api.ModelInfo{{Name: "m", Backend: "onnx", Role: "auditor", Ready: true}}
 		},
-		Policy:   func() PolicyInfo { return PolicyInfo{Digest: "sha256:01", Source: "built in", Text: "version: 1\n"} },
+		Policy: func() api.PolicyInfo {
+			return api.PolicyInfo{Digest: "sha256:01", Source: "built in", Text: "version: 1\n"}
+		},
 		Keeper:   w.keeper,
 		Logger:   slog.New(slog.NewTextHandler(&lockedWriter{w: w.logs}, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Version:  "test",
@@ -142,7 +145,7 @@ func (q *questions) Get(_ context.Context, id string) (*schema.Question, error) 
 	return nil, ErrNotFound
 }
 
-func (q *questions) Answer(ctx context.Context, id string, approve bool, by string, _ *Grant) error {
+func (q *questions) Answer(ctx context.Context, id string, approve bool, by string, _ *api.Grant) error {
 	x, err := q.Get(ctx, id)
 	switch {
 	case err != nil:
@@ -159,21 +162,21 @@ func (q *questions) Answer(ctx context.Context, id string, approve bool, by stri
 
 type records struct{}
 
-func (records) Record(_ context.Context, id string) (*Record, error) {
+func (records) Record(_ context.Context, id string) (*api.Record, error) {
 	switch id {
 	case "d-1":
 		d := script(&schema.Flow{Payload: "benign"})
-		return &Record{Index: 3, Decision: &d, Payload: "sha256:02", Bytes: 6,
-			Proof: &Proof{Leaf: "aa", Root: "bb", Size: 4, Path: []string{"cc"}, Checkpoint: "note"}}, nil
+		return &api.Record{Index: 3, Decision: &d, Payload: "sha256:02", Bytes: 6,
+			Proof: &api.Proof{Leaf: "aa", Root: "bb", Size: 4, Path: []string{"cc"}, Checkpoint: "note"}}, nil
 	case "broken":
 		return nil, errors.New("the disk said: canary-cause")
 	}
 	return nil, ErrNotFound
 }
 
-func (r records) Tail(ctx context.Context, n int) ([]Record, error) {
+func (r records) Tail(ctx context.Context, n int) ([]api.Record, error) {
 	one, err := r.Record(ctx, "d-1")
-	return []Record{*one}, err
+	return []api.Record{*one}, err
 }
 
 // request sends body (JSON) with token and returns status and body.

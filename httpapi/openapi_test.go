@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	stdjson "encoding/json"
+	"errors"
 	"flag"
 	"net/http"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/invopop/jsonschema"
 	validator "github.com/santhosh-tekuri/jsonschema/v6"
 
+	"example.org/auditd/api"
 	"example.org/auditd/schema"
 )
 
@@ -21,10 +23,10 @@ var update = flag.Bool("update", false, "rewrite components.json")
 
 // shapes are this package's own documents and the Go types behind them.
 var shapes = map[string]any{
-	"error": ErrorBody{}, "batch": Batch{}, "batch_answer": BatchAnswer{}, "questions": Questions{}, "approval": Approval{},
-	"record": Record{}, "records": RecordList{}, "policy": PolicyInfo{}, "models": ModelList{}, "login": Login{}, "session": Session{},
+	"error": api.ErrorBody{}, "batch": api.Batch{}, "batch_answer": api.BatchAnswer{}, "questions": api.Questions{}, "approval": api.Approval{},
+	"record": api.Record{}, "records": api.RecordList{}, "policy": api.PolicyInfo{}, "models": api.ModelList{}, "login": api.Login{}, "session": api.Session{},
 	"empty": struct{}{}, "litellm_request": LiteLLMRequest{}, "litellm_answer": LiteLLMAnswer{}, "moderation_request": ModerationRequest{},
-	"moderation_answer": ModerationAnswer{}, "schemas": SchemaList{}, "health": Health{}, "readiness": Readiness{},
+	"moderation_answer": ModerationAnswer{}, "schemas": api.SchemaList{}, "health": api.Health{}, "readiness": api.Readiness{},
 }
 
 // TestComponentsAreCurrent makes the document's components from the Go types,
@@ -33,7 +35,7 @@ func TestComponentsAreCurrent(t *testing.T) {
 	out := map[string]any{}
 	for name, v := range shapes {
 		r := &jsonschema.Reflector{ExpandedStruct: true, Anonymous: true, DoNotReference: true}
-		if err := r.AddGoComments("example.org/auditd/httpapi", "."); err != nil {
+		if err := errors.Join(r.AddGoComments("example.org/auditd/httpapi", "."), r.AddGoComments("example.org/auditd/httpapi", "../api")); err != nil {
 			t.Fatal(err)
 		}
 		for k, c := range r.CommentMap {

@@ -2,26 +2,14 @@ package httpapi
 
 import (
 	"strings"
-	"time"
 
 	"github.com/gin-gonic/gin"
+
+	"example.org/auditd/api"
 )
 
-// Login is one of the two ways to an owner session.
-type Login struct {
-	Passphrase string `json:"passphrase,omitempty"`
-	Code       string `json:"code,omitempty"`
-}
-
-// Session is a token, or a one-time code, and when it ends.
-type Session struct {
-	Token   string    `json:"token,omitempty"`
-	Code    string    `json:"code,omitempty"`
-	Expires time.Time `json:"expires"`
-}
-
 func (s *Server) login(c *gin.Context) {
-	var l Login
+	var l api.Login
 	if err := s.decode(c, &l); err != nil {
 		s.fail(c, err)
 		return
@@ -42,7 +30,7 @@ func (s *Server) login(c *gin.Context) {
 		return
 	}
 	s.cfg.Logger.InfoContext(c.Request.Context(), "owner session opened", "expires", expires)
-	s.answer(c, Session{Token: token, Expires: expires})
+	s.answer(c, api.Session{Token: token, Expires: expires})
 }
 
 func (s *Server) link(c *gin.Context) {
@@ -51,7 +39,7 @@ func (s *Server) link(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	s.answer(c, Session{Code: code, Expires: expires})
+	s.answer(c, api.Session{Code: code, Expires: expires})
 }
 
 func (s *Server) logout(c *gin.Context) {

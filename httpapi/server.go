@@ -24,6 +24,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"example.org/auditd/api"
 	"example.org/auditd/credential"
 	"example.org/auditd/schema"
 )
@@ -43,8 +44,8 @@ type Config struct {
 	// decided; empty when nothing is.
 	Ready func() []string
 	// Models and Policy describe what is in use.
-	Models func(context.Context) []ModelInfo
-	Policy func() PolicyInfo
+	Models func(context.Context) []api.ModelInfo
+	Policy func() api.PolicyInfo
 
 	Keeper   *credential.Keeper
 	Registry *prometheus.Registry // served at /metrics; default a fresh one
