@@ -32,12 +32,8 @@ var mayImport = map[string]string{
 	"schema":           "",
 	"inference":        "schema",
 	"credential":       "schema",
-	"httpapi":          "schema credential",
-	"schema":           "",
-	"inference":        "schema",
-	"credential":       "schema",
-	"api":              "schema",
-	"httpapi":          "schema api credential",
+	"httpapi":          "schema api credential approval auditlog",
+	"api":              "schema auditlog",
 	"client":           "schema api",
 }
 

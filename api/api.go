@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"example.org/auditd/auditlog"
 	"example.org/auditd/schema"
 )
 
@@ -53,10 +54,12 @@ type Approval struct {
 	Grant  *Grant `json:"grant,omitempty"`
 }
 
-// Grant widens an approval from one call to several.
+// Grant widens an approval from one call to several. At least one of its fields
+// must be set.
 type Grant struct {
-	Uses    int  `json:"uses,omitzero"`    // how many further calls, 0 for just the one that was asked about
-	Session bool `json:"session,omitzero"` // for the rest of the session
+	Uses    int       `json:"uses,omitzero"`    // how many further calls
+	Session bool      `json:"session,omitzero"` // only in the session that asked
+	Until   time.Time `json:"until,omitzero"`   // at most seven days away
 }
 
 // Login is one of the two ways to an owner session.
@@ -72,31 +75,13 @@ type Session struct {
 	Expires time.Time `json:"expires"`
 }
 
-// Record is one decision as the log holds it, with its place in the log.
+// Record is one record of the decision log.
 type Record struct {
-	Index    int64            `json:"index"`
-	Decision *schema.Decision `json:"decision"`
-	// What the flow was, without its payload.
-	Surface string         `json:"surface,omitempty"`
-	Source  *schema.Source `json:"source,omitempty"`
-	Sink    *schema.Sink   `json:"sink,omitempty"`
-	Agent   string         `json:"agent,omitempty"`
-	Session string         `json:"session,omitempty"`
-	Payload schema.Digest  `json:"payload_digest,omitempty"`
-	Bytes   int            `json:"payload_bytes"`
-	// Redacted is the payload with its secrets taken out, while it is kept.
-	Redacted string `json:"redacted_payload,omitempty"`
-	Proof    *Proof `json:"proof,omitempty"`
-}
-
-// Proof shows that the record is in the log that a checkpoint signs.
-type Proof struct {
-	Leaf       string    `json:"leaf"`       // hash of the record
-	Root       string    `json:"root"`       // of the tree that the checkpoint signs
-	Size       int64     `json:"size"`       // records in that tree
-	Path       []string  `json:"path"`       // sibling hashes, from the leaf up
-	Checkpoint string    `json:"checkpoint"` // the signed note
-	SignedAt   time.Time `json:"signed_at,omitzero"`
+	Record auditlog.Record `json:"record"`
+	// Value is the redacted text, while it is kept; for the owner alone.
+	Value *auditlog.Value `json:"value,omitempty"`
+	// Proof shows that the record is in the log that a checkpoint signs.
+	Proof *auditlog.Proof `json:"proof,omitempty"`
 }
 
 // RecordList is a part of the log.

@@ -1,25 +1,14 @@
 package httpapi
 
 import (
-	"context"
 	"time"
 
 	"github.com/gin-gonic/gin"
 
 	"example.org/auditd/api"
+	"example.org/auditd/approval"
 	"example.org/auditd/schema"
 )
-
-// Approvals is the queue of questions. Its errors wrap ErrNotFound and
-// ErrConflict where they mean that.
-type Approvals interface {
-	Pending(ctx context.Context) ([]schema.Question, error)
-	Get(ctx context.Context, id string) (*schema.Question, error)
-	Answer(ctx context.Context, id string, approve bool, by string, grant *api.Grant) error
-}
-
-// maxGrantUses is the most calls that one answer can allow.
-const maxGrantUses = 100
 
 // shown is q as the caller may see it: an agent's hook token is enough to
 // follow its own question, not to read what other sessions put into theirs.
@@ -50,7 +39,7 @@ func (s *Server) pending(c *gin.Context) {
 	}
 	out := api.Questions{Questions: []schema.Question{}}
 	for _, q := range list {
-		out.Questions = append(out.Questions, shown(q, credentialOf(c)))
+		out.Questions = append(out.Questions, shown(*q, credentialOf(c)))
 	}
 	s.answer(c, out)
 }
@@ -85,12 +74,13 @@ func (s *Server) approve(c *gin.Context) {
 	case a.Grant != nil && a.Answer == "deny":
 		s.fail(c, invalid("grant", "goes with approve only"))
 		return
-	case a.Grant != nil && (a.Grant.Uses < 0 || a.Grant.Uses > maxGrantUses):
-		s.fail(c, invalid("grant.uses", "must be 0 to 100"))
-		return
 	}
 	id, approved := c.Param("id"), a.Answer == "approve"
-	if err := s.cfg.Approvals.Answer(c.Request.Context(), id, approved, "owner", a.Grant); err != nil {
+	var grant *approval.Grant
+	if a.Grant != nil {
+		grant = &approval.Grant{Uses: a.Grant.Uses, ThisSession: a.Grant.Session, Until: a.Grant.Until}
+	}
+	if err := s.cfg.Approvals.Answer(c.Request.Context(), id, approved, "owner", grant); err != nil {
 		s.fail(c, err)
 		return
 	}

@@ -9,18 +9,15 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"example.org/auditd/api"
+	"example.org/auditd/approval"
+	"example.org/auditd/auditlog"
 	"example.org/auditd/credential"
 	"example.org/auditd/schema"
 )
 
 // This file is the only one that knows HTTP status codes.
 
-// ErrNotFound is what Approvals and Records wrap when there is nothing under
-// an id; ErrConflict when a question has been answered already.
-var (
-	ErrNotFound = errors.New("there is nothing under this id")
-	ErrConflict = errors.New("it has been answered already, or has expired")
-)
+var errNotFound = errors.New("there is nothing under this id")
 
 // problem is an error that is meant for the caller.
 type problem struct {
@@ -65,10 +62,14 @@ func asProblem(err error) *problem {
 		return &problem{http.StatusBadRequest, "invalid", fe.Field, fe.Error(), 0}
 	case errors.As(err, &tooLarge):
 		return &problem{http.StatusRequestEntityTooLarge, "too_large", "body", "body: is over the limit of " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes", 0}
-	case errors.Is(err, ErrNotFound):
-		return &problem{http.StatusNotFound, "not_found", "id", ErrNotFound.Error(), 0}
-	case errors.Is(err, ErrConflict):
-		return &problem{http.StatusConflict, "answered", "id", ErrConflict.Error(), 0}
+	case errors.Is(err, errNotFound), errors.Is(err, approval.ErrNotFound), errors.Is(err, auditlog.ErrNotFound):
+		return &problem{http.StatusNotFound, "not_found", "id", errNotFound.Error(), 0}
+	case errors.Is(err, approval.ErrAnswered):
+		return &problem{http.StatusConflict, "answered", "id", approval.ErrAnswered.Error(), 0}
+	case errors.Is(err, approval.ErrExpired):
+		return &problem{http.StatusConflict, "expired", "id", approval.ErrExpired.Error(), 0}
+	case errors.Is(err, approval.ErrNoGrant), errors.Is(err, approval.ErrGrantForm):
+		return &problem{http.StatusBadRequest, "grant", "grant", err.Error(), 0}
 	case errors.Is(err, credential.ErrNoPassphrase):
 		return errNoOwner
 	case errors.Is(err, credential.ErrWrong):

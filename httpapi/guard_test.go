@@ -61,7 +61,7 @@ func TestEveryEdgeDenies(t *testing.T) {
 		{"event without phase", "/v1/events", w.hook, `{"host":"h","session":"s"}`, none, 400, "invalid", "phase", ""},
 		{"batch of none", "/v1/audit/batch", w.hook, `{"flows":[]}`, none, 400, "invalid", "flows", "64"},
 		{"batch of too many", "/v1/audit/batch", w.hook, `{"flows":[` + strings.Repeat(`1,`, 64) + `1]}`, none, 400, "invalid", "flows", "65"},
-		{"approval without passphrase", "/v1/approvals/q-1", w.hook, `{"answer":"approve"}`, none, 403, "no_passphrase", "", "auditd passphrase set"},
+		{"approval without passphrase", "/v1/approvals/" + w.question, w.hook, `{"answer":"approve"}`, none, 403, "no_passphrase", "", "auditd passphrase set"},
 		{"login without passphrase", "/v1/owner/session", "", `{"passphrase":"x"}`, none, 403, "no_passphrase", "", "auditd passphrase set"},
 		{"wrong code", "/v1/owner/session", "", `{"code":"x"}`, none, 401, "passphrase", "passphrase", ""},
 		{"login with nothing", "/v1/owner/session", "", `{}`, none, 400, "invalid", "passphrase", ""},
@@ -118,15 +118,21 @@ func TestPanicBlocks(t *testing.T) {
 
 func TestInternalCausesStayInside(t *testing.T) {
 	w := newWorld(t, nil)
-	rec, body := w.request(t, http.MethodGet, "/v1/decisions/broken", w.hook, "")
-	if rec.Code != 500 || strings.Contains(body, "canary-cause") || !strings.Contains(body, `"action":"block"`) {
-		t.Errorf("%d %s", rec.Code, body)
-	}
-	if !strings.Contains(w.logs.String(), "canary-cause") {
-		t.Error("the log lacks the cause")
-	}
 	if rec, _ := w.request(t, http.MethodGet, "/v1/decisions/none", w.hook, ""); rec.Code != 404 {
 		t.Errorf("unknown id: %d", rec.Code)
+	}
+	segments, _ := filepath.Glob(filepath.Join(filepath.Dir(w.ownerPath), "log", "*.jsonl"))
+	for _, file := range segments {
+		if err := os.Truncate(file, 3); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rec, body := w.request(t, http.MethodGet, "/v1/decisions/d-1", w.hook, "")
+	if rec.Code != 500 || strings.Contains(body, "record") || !strings.Contains(body, `"action":"block"`) {
+		t.Errorf("%d %s", rec.Code, body)
+	}
+	if !strings.Contains(w.logs.String(), "request failed") {
+		t.Error("the log lacks the cause")
 	}
 }
 
@@ -146,7 +152,7 @@ func TestMetricsQuoteNobody(t *testing.T) {
 func TestOwnerAlone(t *testing.T) {
 	w := newWorld(t, nil)
 	owner := w.owner(t)
-	if rec, body := w.request(t, http.MethodPost, "/v1/approvals/q-1", w.hook, `{"answer":"approve"}`); rec.Code != 403 || !strings.Contains(body, "owner_only") {
+	if rec, body := w.request(t, http.MethodPost, "/v1/approvals/"+w.question, w.hook, `{"answer":"approve"}`); rec.Code != 403 || !strings.Contains(body, "owner_only") {
 		t.Errorf("the hook token answered: %d %s", rec.Code, body)
 	}
 	_, body := w.request(t, http.MethodGet, "/v1/approvals", w.hook, "")
@@ -156,21 +162,26 @@ func TestOwnerAlone(t *testing.T) {
 	if _, body = w.request(t, http.MethodGet, "/v1/approvals", owner, ""); !strings.Contains(body, "what the agent wants to write") {
 		t.Error("the owner does not see the payload")
 	}
-	for _, bad := range []string{`{"answer":"yes"}`, `{"answer":"deny","grant":{"uses":1}}`, `{"answer":"approve","grant":{"uses":101}}`, `{"answer":"approve","grant":{"uses":-1}}`} {
-		if rec, body := w.request(t, http.MethodPost, "/v1/approvals/q-1", owner, bad); rec.Code != 400 {
+	for _, bad := range []string{`{"answer":"yes"}`, `{"answer":"deny","grant":{"uses":1}}`, `{"answer":"approve","grant":{"uses":-1}}`, `{"answer":"approve","grant":{}}`} {
+		if rec, body := w.request(t, http.MethodPost, "/v1/approvals/"+w.question, owner, bad); rec.Code != 400 {
 			t.Errorf("%s: %d %s", bad, rec.Code, body)
 		}
 	}
-	if rec, body := w.request(t, http.MethodPost, "/v1/approvals/q-1", owner, `{"answer":"approve"}`); rec.Code != 200 || !strings.Contains(body, `"answer":"approved"`) {
+	if rec, body := w.request(t, http.MethodPost, "/v1/approvals/"+w.question, owner, `{"answer":"approve"}`); rec.Code != 200 || !strings.Contains(body, `"answer":"approved"`) {
 		t.Errorf("%d %s", rec.Code, body)
 	}
-	if rec, _ := w.request(t, http.MethodPost, "/v1/approvals/q-1", owner, `{"answer":"deny"}`); rec.Code != 409 {
+	if rec, _ := w.request(t, http.MethodPost, "/v1/approvals/"+w.question, owner, `{"answer":"deny"}`); rec.Code != 409 {
 		t.Errorf("answered twice: %d", rec.Code)
+	}
+	for token, want := range map[string]bool{w.hook: false, owner: true} {
+		if _, body := w.request(t, http.MethodGet, "/v1/decisions/d-1", token, ""); strings.Contains(body, "redacted text") != want {
+			t.Errorf("redacted text shown: %v, want %v", !want, want)
+		}
 	}
 	if rec, _ := w.request(t, http.MethodPost, "/v1/owner/logout", owner, `{}`); rec.Code != 200 {
 		t.Errorf("logout: %d", rec.Code)
 	}
-	if rec, _ := w.request(t, http.MethodPost, "/v1/approvals/q-1", owner, `{"answer":"deny"}`); rec.Code != 401 {
+	if rec, _ := w.request(t, http.MethodPost, "/v1/approvals/"+w.question, owner, `{"answer":"deny"}`); rec.Code != 401 {
 		t.Errorf("after logout: %d", rec.Code)
 	}
 }

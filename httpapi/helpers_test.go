@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -14,8 +13,11 @@ import (
 	"time"
 
 	"example.org/auditd/api"
+	"example.org/auditd/approval"
+	"example.org/auditd/auditlog"
 	"example.org/auditd/credential"
 	"example.org/auditd/schema"
+	"example.org/auditd/sqlite"
 )
 
 const passphrase = "correct horse battery"
@@ -25,6 +27,8 @@ type world struct {
 	*Server
 	keeper    *credential.Keeper
 	hook      string
+	question  string // id of the one that waits
+	log       *auditlog.Log
 	ownerPath string
 	logs      *strings.Builder
 	mu        sync.Mutex
@@ -63,6 +67,8 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	queue, log := w.stores(t, dir)
+	w.log = log
 	c := Config{
 		Audit: func(_ context.Context, f *schema.Flow, _ schema.Credential) schema.Decision {
 			w.mu.Lock()
@@ -74,10 +80,9 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 			d := script(&schema.Flow{Payload: e.Text})
 			return schema.Outcome{Action: d.Action, Reason: d.Reason, Message: d.Message, Decisions: []schema.Decision{d}}
 		},
-		Approvals: &questions{list: []schema.Question{{ID: "q-1", Created: time.Unix(1, 0).UTC(), Expires: time.Unix(9, 0).UTC(), Binding: "sha256:00",
-			Decision: "d-1", Summary: "write a file", Flow: completed(t, "what the agent wants to write")}}},
-		Records: records{},
-		Ready:   func() []string { return nil },
+		Approvals: queue,
+		Log:       w.log,
+		Ready:     func() []string { return nil },
 		Models: func(context.Context) []api.ModelInfo {
 			return []api.ModelInfo{{Name: "m", Backend: "onnx", Role: "auditor", Ready: true}}
 		},
@@ -131,52 +136,36 @@ func completed(t *testing.T, payload string) *schema.Flow {
 	return f
 }
 
-// questions is a queue in memory.
-type questions struct{ list []schema.Question }
-
-func (q *questions) Pending(context.Context) ([]schema.Question, error) { return q.list, nil }
-
-func (q *questions) Get(_ context.Context, id string) (*schema.Question, error) {
-	for i := range q.list {
-		if q.list[i].ID == id {
-			return &q.list[i], nil
-		}
+// stores opens a real queue with one question and a real log with one decision.
+func (w *world) stores(t *testing.T, dir string) (*approval.Queue, *auditlog.Log) {
+	t.Helper()
+	db, err := sqlite.Open(filepath.Join(dir, "auditd.db"), nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return nil, ErrNotFound
-}
-
-func (q *questions) Answer(ctx context.Context, id string, approve bool, by string, _ *api.Grant) error {
-	x, err := q.Get(ctx, id)
-	switch {
-	case err != nil:
-		return err
-	case x.Answer != "":
-		return ErrConflict
+	queue, err := approval.New(approval.Config{DB: db, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
 	}
-	x.Answer, x.By = "denied", by
-	if approve {
-		x.Answer = "approved"
+	f := completed(t, "what the agent wants to write")
+	q, err := queue.Ask(t.Context(), &schema.Question{Binding: f.Binding(), Decision: "d-1", Summary: "write a file", Flow: f})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return nil
-}
-
-type records struct{}
-
-func (records) Record(_ context.Context, id string) (*api.Record, error) {
-	switch id {
-	case "d-1":
-		d := script(&schema.Flow{Payload: "benign"})
-		return &api.Record{Index: 3, Decision: &d, Payload: "sha256:02", Bytes: 6,
-			Proof: &api.Proof{Leaf: "aa", Root: "bb", Size: 4, Path: []string{"cc"}, Checkpoint: "note"}}, nil
-	case "broken":
-		return nil, errors.New("the disk said: canary-cause")
+	w.question = q.ID
+	log, err := auditlog.Open(auditlog.Config{Dir: dir, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return nil, ErrNotFound
-}
-
-func (r records) Tail(ctx context.Context, n int) ([]api.Record, error) {
-	one, err := r.Record(ctx, "d-1")
-	return []api.Record{*one}, err
+	d := script(&schema.Flow{Payload: "benign"})
+	if _, err := log.Append(t.Context(), auditlog.Entry{Decision: &d, Flow: f, RedactedPayload: "redacted text"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		log.Close()
+		db.Close()
+	})
+	return queue, log
 }
 
 // request sends body (JSON) with token and returns status and body.

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"strconv"
 
 	"github.com/gin-gonic/gin"
@@ -11,13 +10,6 @@ import (
 	"example.org/auditd/schema"
 )
 
-// Records reads the decision log. Its errors wrap ErrNotFound where they mean
-// that.
-type Records interface {
-	Record(ctx context.Context, id string) (*api.Record, error)
-	Tail(ctx context.Context, n int) ([]api.Record, error)
-}
-
 // maxTail bounds one answer of /v1/log.
 const (
 	defaultTail = 50
@@ -25,20 +17,31 @@ const (
 )
 
 func (s *Server) record(c *gin.Context) {
-	if s.cfg.Records == nil {
+	if s.cfg.Log == nil {
 		s.fail(c, errAbsent)
 		return
 	}
-	r, err := s.cfg.Records.Record(c.Request.Context(), c.Param("id"))
+	r, err := s.cfg.Log.Find(c.Param("id"))
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
-	s.answer(c, r)
+	out := api.Record{Record: *r}
+	if out.Proof, err = s.cfg.Log.Prove(r.Index); err != nil {
+		s.fail(c, err)
+		return
+	}
+	if credentialOf(c) == schema.CredentialOwner {
+		if out.Value, err = s.cfg.Log.Value(r); err != nil {
+			s.fail(c, err)
+			return
+		}
+	}
+	s.answer(c, out)
 }
 
 func (s *Server) tail(c *gin.Context) {
-	if s.cfg.Records == nil {
+	if s.cfg.Log == nil {
 		s.fail(c, errAbsent)
 		return
 	}
@@ -50,15 +53,17 @@ func (s *Server) tail(c *gin.Context) {
 			return
 		}
 	}
-	list, err := s.cfg.Records.Tail(c.Request.Context(), n)
-	if err != nil {
-		s.fail(c, err)
-		return
+	out := api.RecordList{Records: []api.Record{}}
+	size := s.cfg.Log.Size()
+	for i := max(0, size-int64(n)); i < size; i++ {
+		r, err := s.cfg.Log.Get(i)
+		if err != nil {
+			s.fail(c, err)
+			return
+		}
+		out.Records = append(out.Records, api.Record{Record: *r})
 	}
-	if list == nil {
-		list = []api.Record{}
-	}
-	s.answer(c, api.RecordList{Records: list})
+	s.answer(c, out)
 }
 
 func (s *Server) policy(c *gin.Context) {
@@ -84,7 +89,7 @@ func (s *Server) schemas(c *gin.Context) {
 func (s *Server) schema(c *gin.Context) {
 	doc, ok := schema.JSONSchema(c.Param("name"))
 	if !ok {
-		s.fail(c, ErrNotFound)
+		s.fail(c, errNotFound)
 		return
 	}
 	s.answerRaw(c, "application/schema+json", doc)

@@ -25,6 +25,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"example.org/auditd/api"
+	"example.org/auditd/approval"
+	"example.org/auditd/auditlog"
 	"example.org/auditd/credential"
 	"example.org/auditd/schema"
 )
@@ -37,8 +39,8 @@ type Config struct {
 	Audit func(context.Context, *schema.Flow, schema.Credential) schema.Decision
 	Event func(context.Context, *schema.Event, schema.Credential) schema.Outcome
 
-	Approvals Approvals
-	Records   Records
+	Approvals *approval.Queue
+	Log       *auditlog.Log
 
 	// Ready says what is missing before flows that need a model can be
 	// decided; empty when nothing is.
