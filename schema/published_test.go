@@ -90,6 +90,11 @@ func generate(t *testing.T, name string) []byte {
 	case "report", "arbiter-report":
 		limitReport(s)
 	}
+	for _, nested := range []string{"Report", "ArbiterReport"} {
+		if def, ok := s.Definitions[nested]; ok {
+			limitReport(def)
+		}
+	}
 	out, err := stdjson.MarshalIndent(s, "", "  ")
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,80 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+)
+
+// route is one line of the API. The OpenAPI document is made from the same
+// table, so a route that is served is also described.
+type route struct {
+	method  string
+	path    string
+	needs   need
+	decides bool // takes one of the in-flight slots
+	small   bool // its body is a few fields, not a payload
+	summary string
+	request string // component that the body must fit, or empty
+	answer  string // component that a 200 answer fits; a media type when it has a slash
+	query   []string
+	handler gin.HandlerFunc
+}
+
+func (s *Server) routes() []route {
+	const (
+		get  = http.MethodGet
+		post = http.MethodPost
+	)
+	return []route{
+		{method: post, path: "/audit", needs: needHook, decides: true, request: "flow", answer: "decision", handler: s.audit,
+			summary: "Decide one flow. The smallest request has a payload, a source kind and a sink kind; what is missing gets the least trusting default."},
+		{method: post, path: "/v1/audit", needs: needHook, decides: true, request: "flow", answer: "decision", handler: s.audit,
+			summary: "The same as /audit."},
+		{method: post, path: "/v1/audit/batch", needs: needHook, decides: true, request: "batch", answer: "batch_answer", handler: s.batch,
+			summary: "Decide several flows, each on its own. An entry that can't be read gets an error in its place; the others are decided."},
+		{method: post, path: "/v1/events", needs: needHook, decides: true, request: "event", answer: "outcome", handler: s.event,
+			summary: "Report what a host's hook, plugin or proxy saw; the answer says whether it may go on and with what."},
+
+		{method: get, path: "/v1/approvals", needs: needHook, answer: "questions", handler: s.pending,
+			summary: "Questions that wait for a person. Without the owner's credential the payloads are left out."},
+		{method: get, path: "/v1/approvals/:id", needs: needHook, answer: "question", handler: s.question,
+			summary: "One question and, once there is one, its answer."},
+		{method: post, path: "/v1/approvals/:id", needs: needOwner, small: true, request: "approval", answer: "question", handler: s.approve,
+			summary: "Answer a question: approve or deny, with a wider grant if wanted."},
+
+		{method: get, path: "/v1/decisions/:id", needs: needHook, answer: "record", handler: s.record,
+			summary: "One decision as it was recorded, with its proof."},
+		{method: get, path: "/v1/log", needs: needHook, answer: "records", query: []string{"limit"}, handler: s.tail,
+			summary: "The newest records, the newest last."},
+		{method: get, path: "/v1/policy", needs: needHook, answer: "policy", handler: s.policy,
+			summary: "The policy in force."},
+		{method: get, path: "/v1/models", needs: needHook, answer: "models", handler: s.models,
+			summary: "The models in use and known."},
+
+		{method: post, path: "/v1/owner/session", needs: needNobody, small: true, request: "login", answer: "session", handler: s.login,
+			summary: "Exchange the owner's passphrase, or a one-time code, for a short-lived session."},
+		{method: post, path: "/v1/owner/link", needs: needOwner, small: true, request: "empty", answer: "session", handler: s.link,
+			summary: "Make a one-time code for a browser."},
+		{method: post, path: "/v1/owner/logout", needs: needOwner, small: true, request: "empty", answer: "empty", handler: s.logout,
+			summary: "End the session that the request came with."},
+
+		{method: post, path: "/beta/litellm_basic_guardrail_api", needs: needHook, decides: true, request: "litellm_request", answer: "litellm_answer", handler: s.litellm,
+			summary: "The shape of LiteLLM's generic guardrail API."},
+		{method: post, path: "/v1/moderations", needs: needHook, decides: true, request: "moderation_request", answer: "moderation_answer", handler: s.moderations,
+			summary: "The shape of OpenAI's moderation API."},
+
+		{method: get, path: "/v1/schema", needs: needNobody, answer: "schemas", handler: s.schemas,
+			summary: "The names of the JSON Schemas."},
+		{method: get, path: "/v1/schema/:name", needs: needNobody, answer: "application/schema+json", handler: s.schema,
+			summary: "One JSON Schema."},
+		{method: get, path: "/openapi.json", needs: needNobody, answer: "application/openapi+json", handler: s.openapiDoc,
+			summary: "This document."},
+		{method: get, path: "/healthz", needs: needNobody, answer: "health", handler: s.healthz,
+			summary: "Answers while the process lives."},
+		{method: get, path: "/readyz", needs: needNobody, answer: "readiness", handler: s.readyz,
+			summary: "200 once every flow can be decided, 503 before that, with what is missing."},
+		{method: get, path: "/metrics", needs: needNobody, answer: "text/plain", handler: s.metricsPage,
+			summary: "Prometheus metrics; no label holds anything that a caller wrote."},
+	}
+}
