@@ -18,12 +18,19 @@ const module = "example.org/auditd"
 // of this module it may import. Dependencies run towards schema. A new package
 // or a new edge is a design decision, so it needs a line here.
 var mayImport = map[string]string{
-	"schema":    "",
-	"inference": "schema",
+	"schema":           "",
+	"inference":        "schema",
+	"sqlite":           "",
+	"internal/durable": "",
 }
 
 // onlyIn confines heavy or dangerous imports to the packages that wrap them.
-var onlyIn = map[string]string{}
+var onlyIn = map[string]string{
+	"github.com/mattn/go-sqlite3": "sqlite",
+	"database/sql":                "sqlite approval dualview cmd/auditd",
+	"golang.org/x/mod/sumdb/note": "auditlog",
+	"golang.org/x/mod/sumdb/tlog": "auditlog",
+}
 
 // TestImports reads the source files themselves rather than asking go list, so
 // that it sees every build tag and so that the test cache notices changes.
