@@ -22,6 +22,7 @@ var mayImport = map[string]string{
 	"inference":        "schema",
 	"sqlite":           "",
 	"internal/durable": "",
+	"dualview":         "schema",
 }
 
 // onlyIn confines heavy or dangerous imports to the packages that wrap them.
@@ -30,6 +31,7 @@ var onlyIn = map[string]string{
 	"database/sql":                "sqlite approval dualview cmd/auditd",
 	"golang.org/x/mod/sumdb/note": "auditlog",
 	"golang.org/x/mod/sumdb/tlog": "auditlog",
+	"golang.org/x/net/html":       "dualview",
 }
 
 // TestImports reads the source files themselves rather than asking go list, so
