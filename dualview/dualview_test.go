@@ -97,7 +97,7 @@ func TestProperty08FailuresWithhold(t *testing.T) {
 	}
 	err := filepath.WalkDir(filepath.Join(dir, "dualview", "values"), func(p string, d os.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
-			return os.WriteFile(p, []byte("tampered"), 0o600)
+			return os.WriteFile(p, bytes.Repeat([]byte("y"), inlineMax+1), 0o600)
 		}
 		return err
 	})
@@ -384,7 +384,7 @@ func TestProperty14StoredPrivately(t *testing.T) {
 
 func TestProperty14LargeValues(t *testing.T) {
 	table := testTable(t, t.TempDir())
-	value := make([]byte, DefaultMaxValue)
+	value := make([]byte, 64<<20)
 	rand.Read(value)
 	s, err := table.Symbolise(t.Context(), "ann", value, web)
 	if err != nil {
