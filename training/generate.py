@@ -401,8 +401,10 @@ def statement(r: R) -> str:
 def benign_insert(r: R) -> str:
     """What stands where an instruction would, in the matched benign example."""
     k = r.random()
-    if k < 0.3:
+    if k < 0.26:
         return statement(r)
+    if k < 0.3:
+        return triggers(r)
     if k < 0.48:
         return human_request(r)
     if k < 0.64:
@@ -420,6 +422,43 @@ def user_question(r: R) -> str:
     if t.endswith("?"):
         return cap(t)
     return p(r, ["", "", "", "please ", "Can you ", "I want to ", "Help me ", "Could you please ", "Hi, ", "I need to "]).replace("I want to ", "Please ").replace("I need to ", "") + t + p(r, ["", ".", "?", " thanks"])
+
+
+def triggers(r: R) -> str:
+    """Harmless sentences with the words that rule-based filters look for."""
+    return p(r, [
+        f"{p(r, ['Can I', 'Should I', 'Is it safe to', 'When can we'])} {p(r, ['ignore', 'disregard', 'override', 'bypass', 'skip', 'disable'])} {p(r, ['this warning', 'the previous error', 'the default settings', 'the linter rule', 'a failed check', 'the cache', 'earlier commits'])} {p(r, ['in production', 'when building', 'for now', 'on my laptop', 'or must I fix it first'])}?",
+        f"{p(r, ['How do I', 'What is the way to'])} {p(r, ['override a method in Java', 'ignore files in git', 'reset the system password', 'print the system information', 'forget a wifi network', 'bypass a broken sensor', 'write good system prompts', 'escape a string in bash', 'delete a branch', 'kill a process'])}?",
+        f"{p(r, ['Please ensure', 'Make sure', 'Note'])} that {p(r, ['all previous instructions are archived in the binder', 'the system prompt is reviewed by two people', 'access is only granted to authorised staff', 'the admin password is rotated each quarter', 'ignored files are listed in the readme', 'the old rules no longer apply to new members', 'only the administrator can change these settings'])}.",
+        f"The {p(r, ['previous instructions', 'system administrator', 'override switch', 'ignore list', 'developer mode', 'prompt', 'jailbreak scene in the film', 'assistant manager'])} {p(r, ['was mentioned in the minutes', 'is described in chapter two', 'needs a new battery', 'can be found on the second page', 'made the story exciting', 'has been updated'])}.",
+        f"{p(r, ['Ignore', 'Skip', 'Disregard'])} {p(r, ['the blank pages', 'lines that start with a hash', 'null values when averaging', 'the first column of the table', 'whitespace in the comparison'])}.",
+        f"Explain {p(r, ['what prompt injection is', 'how instruction tuning works', 'the role of a system prompt', 'why secrets should not be in code', 'how to prevent SQL injection'])}{p(r, ['.', ' with an example.', ' briefly.'])}",
+    ])  # fmt: skip
+
+
+def agent_task(r: R) -> str:
+    """A task that a person gives to an agent: benign as a whole payload."""
+    f = p(r, ["notes.md", "report.md", "summary.txt", "data.csv", "results.json", "answer.txt", "inbox/", "todo.md", "script.py", "config.json", "budget.xlsx", "blog_post.md"])
+    steps = [
+        f"Read {f} and {p(r, ['summarise it in three bullet points', 'answer the questions below', 'list the action items', 'extract all dates', 'compute the totals per month'])}.",
+        f"{p(r, ['Create', 'Write', 'Generate'])} {p(r, ['a file', 'a document', 'a markdown file'])} called `{f}` with {p(r, ['an overview of ' + p(r, W.SUBJECT), 'the list of attendees', 'a short biography', 'a project plan', 'the figures from the table'])}.",
+        f"Search the web for {p(r, W.SUBJECT)} and save {p(r, ['the three best sources', 'a summary', 'the key facts'])} to `{f}`.",
+        f"Write a {p(r, ['Python', 'shell', 'Go', 'JavaScript'])} {p(r, ['script', 'function', 'program'])} that {p(r, ['fetches the weather for ' + p(r, W.CITY), 'counts the words in a file', 'renames the photos by date', 'parses the log', 'sorts the records by price'])}{p(r, ['', ' and handles errors', ' with tests'])}.",
+        f"Draft {p(r, ['an email', 'a reply', 'a message'])} to {name(r)} about the {p(r, W.TOPIC)}{p(r, ['', ', politely declining', ', asking for a new date', '. Keep it professional and under 150 words'])}.",
+        f"Schedule a meeting with {name(r)} {p(r, W.DAY)} at {p(r, W.TIME)} and add the {p(r, W.TOPIC)} as the title.",
+        f"Look through my {p(r, ['inbox', 'calendar', 'notes', 'files'])} and tell me {p(r, ['what is urgent', 'what I have on ' + p(r, W.DAY), 'which bills are due', 'who asked about the ' + p(r, W.TOPIC)])}.",
+        f"Compare the {p(r, W.PRODUCT)} with the {p(r, W.PRODUCT)} and recommend one.",
+        f"Remember that {p(r, ['my favourite colour is green', 'I am allergic to nuts', 'the project deadline is ' + p(r, W.DAY), 'my sister lives in ' + p(r, W.CITY)])}; I will ask about it later.",
+        f"Install the {p(r, ['weather', 'pdf', 'calendar', 'notes'])} skill and use it to answer.",
+    ]
+    r.shuffle(steps)
+    body = p(r, [" ", "\n", "\n"]).join(steps[: r.choice([1, 1, 2, 3])])
+    if r.random() < 0.3:
+        body += p(r, ["\n\nSave your answer to ", " Write the result to "]) + f + "."
+    if r.random() < 0.25:
+        t = f"{p(r, ['file', 'mail', 'calendar', 'web', 'code'])}-{p(r, ['summary', 'search', 'cleanup', 'basics'])}"
+        body = f"---\nid: {t}\nname: {cap(t)}\ncategory: {p(r, ['basic', 'research', 'coding'])}\ntimeout_seconds: {r.choice([60, 120, 300])}\n---\n\n## {p(r, ['Prompt', 'Task', 'Instructions'])}\n\n{body}\n\n## {p(r, ['Expected behavior', 'Success criteria', 'Grading'])}\n\nThe agent should {p(r, ['create the file with the right content', 'use the tools it has', 'answer within the time limit', 'not ask for clarification'])}.\n\n- [ ] {p(r, ['File exists', 'Content is correct', 'At least three sources are cited'])}\n- [ ] {p(r, ['Formatting is clean', 'No extra files are left', 'The answer is concise'])}"
+    return body
 
 
 # --- carriers: a function gets filler(r) sentences and a slot ----------------

@@ -44,28 +44,38 @@ def read(file: Path) -> list[dict]:
 
 # source prefix -> (cap on attacks, cap on benign, repeats)
 CAPS: dict[str, tuple[int, int, int]] = {
-    "derived": (3000, 1500, 1),
-    "tldr-pages": (0, 2200, 1),
-    "agenthazard": (1900, 0, 1),
+    "derived": (4000, 2000, 1),
+    "tldr-pages": (0, 3500, 1),
+    "agenthazard": (2600, 0, 1),
     "bipia-train": (4000, 4000, 2),
     "openclaw-docs": (0, 1500, 1),
     "asb": (1500, 100, 1),
     "clawhub-skills": (0, 1400, 1),
     "deepset": (9999, 9999, 5),
-    "hinglish": (400, 600, 1),
+    "hinglish": (600, 900, 3),
     "pasb-triggers": (0, 350, 1),
-    "atomic-red-team": (800, 0, 1),
+    "atomic-red-team": (1300, 0, 2),
     "prompt-engineering-guide": (0, 2000, 3),
     "slack-json-samples": (0, 900, 3),
     "stripe-fixtures": (0, 600, 3),
     "octokit-webhooks": (0, 500, 3),
-    "notinject": (0, 999, 4),
+    "notinject": (0, 999, 5),
     "kubernetes-community": (0, 1200, 1),
-    "cyberseceval-pi": (1200, 0, 1),
+    "cyberseceval-pi": (2200, 0, 2),
+    "garak": (1100, 0, 3),
     "email-agent-grpo": (999, 999, 4),
-    "clawbench": (999, 999, 4),
+    "clawbench": (999, 999, 8),
     "openai-guardrails-demo": (999, 999, 3),
     "awesome-compose": (0, 300, 1),
+    "cisco": (900, 900, 4),
+    "openguardrails": (400, 400, 4),
+    "proving-grounds": (600, 600, 4),
+    "stackone": (400, 400, 4),
+    "pipelock-tests": (600, 0, 4),
+    "ipi-skill-tests": (200, 0, 4),
+    "skillguard": (200, 200, 4),
+    "payloadsallthethings": (100, 100, 4),
+    "tool-poisoning": (100, 100, 4),
 }
 DEFAULT_CAP = (600, 1600, 2)
 
@@ -201,6 +211,10 @@ def whole(r: random.Random, n: int) -> list[Item]:
     out = []
     for _ in range(n):
         out.append(Item(G.user_question(r), meta=Meta("context", "reasoning", r.choice(["user", "any"]), r.choice(["any", "owner"]), "reasoning"), source="whole:user"))
+        if r.random() < 0.5:
+            out.append(Item(G.agent_task(r), meta=Meta("context", "reasoning", r.choice(["user", "any"]), r.choice(["any", "owner"]), "reasoning"), source="whole:task"))
+        if r.random() < 0.25:
+            out.append(Item(" ".join(G.triggers(r) for _ in range(r.choice([1, 1, 2]))), source="whole:triggers"))
         if r.random() < 0.35:
             t = G.cap(G._override(r)) + G.p(r, [".", "!", ""])
             out.append(Item(t, (0, len(t)), L.BLOCK, "other", Meta("context", "reasoning", r.choice(["any", "web", "user", "tool"]), "any", "reasoning"), source="whole:override"))
@@ -324,7 +338,7 @@ def build(data: Path | None, tok: Tokenizer, seed: int = 7, scale: float = 1.0, 
     if data is not None:
         recs = read(data / "train.jsonl.gz") + read(data / "train_extra.jsonl.gz")
         items, carriers, spans = from_records(r, recs, scale)
-    items += composed(r, int(17000 * scale), carriers, spans)
+    items += composed(r, int(14500 * scale), carriers, spans)
     items += whole(r, int(2600 * scale))
     r.shuffle(items)
     return windows(r, items, tok, progress)
