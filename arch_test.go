@@ -20,10 +20,11 @@ const module = "example.org/auditd"
 var mayImport = map[string]string{
 	"schema":                  "",
 	"inference":               "schema",
-	"inference/anthropic":     "schema inference prompts",
+	"inference/anthropic":     "schema inference inference/textmodel prompts",
 	"inference/inferencetest": "schema inference prompts",
-	"inference/ollama":        "schema inference prompts",
-	"inference/openai":        "schema inference prompts",
+	"inference/ollama":        "schema inference inference/textmodel prompts",
+	"inference/openai":        "schema inference inference/textmodel prompts",
+	"inference/textmodel":     "schema inference prompts",
 	"models":                  "",
 	"prompts":                 "schema",
 }
