@@ -24,10 +24,14 @@ func (k *check) url(p *piece, t *normalise.Text, i, last int) int {
 		start--
 	}
 	end := i + 3
+	if i < k.urlEnd && k.urlText == s {
+		end = k.urlEnd // within the same unbroken run: it was measured already
+	}
 	for end < len(s) && end-i < longest && s[end] > ' ' && strings.IndexByte("\"'<>`)]}|", s[end]) < 0 || end < len(s) && s[end] == ']' && strings.IndexByte(s[i:end], '[') >= 0 && end-i < 64 {
 		end++
 	}
-	host := authority(s[i:end])
+	k.urlEnd, k.urlText = end, s
+	host := authority(s[i:min(end, i+512)])
 	if host == "" || start == i {
 		return last
 	}

@@ -54,10 +54,16 @@ type check struct {
 	fields   []field       // string fields of a JSON payload
 	isJSON   bool
 	pending  []pendingEndpoint
+	effort   effort
+	urlEnd   int    // where the last URL's run of characters ended
+	urlText  string // in this text
 }
 
 func (k *check) begin(c *Checker, f *schema.Flow) {
 	k.c, k.f = c, f
+	if k.effort.tries == nil {
+		k.effort.tries = make([]int32, len(c.rules.rules))
+	}
 	k.env = command.Env{Workspaces: c.cfg.Workspaces, Home: c.cfg.Home, Protected: c.cfg.Protected, Port: c.cfg.Port}
 	if ws := f.Session.Workspace; strings.HasPrefix(ws, "/") && len(ws) > 1 {
 		k.env.Workspaces = append(slices.Clip(k.env.Workspaces), ws)
@@ -70,7 +76,10 @@ func (k *check) begin(c *Checker, f *schema.Flow) {
 	}
 }
 
-func (k *check) reset() { *k = check{spans: k.spans[:0]} }
+func (k *check) reset() {
+	clear(k.effort.tries)
+	*k = check{spans: k.spans[:0], effort: effort{tries: k.effort.tries}}
+}
 
 // bridges reports whether the sink would connect to an address that it is
 // given, or tell it to somebody outside.

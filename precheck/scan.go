@@ -84,6 +84,9 @@ func (k *check) match(p *piece, t *normalise.Text) {
 		k.detail(rule, f.Rule)
 	}
 	k.numbers(p, t)
+	if k.effort.limited {
+		k.limit("rule-tries")
+	}
 }
 
 // detail names what the last signal of a rule matched; never the text itself.
@@ -106,7 +109,7 @@ func (k *check) tryRule(p *piece, t *normalise.Text, own int32, start, end int) 
 	if k.full(r.Name) {
 		return
 	}
-	a, b, ok := k.c.rules.try(own, t.Lower, start, end)
+	a, b, ok := k.c.rules.try(&k.effort, own, t.Lower, start, end)
 	if !ok {
 		return
 	}
@@ -186,7 +189,7 @@ func (k *check) control(p *piece, t *normalise.Text, v *view) {
 	s.control.Scan(v.text, func(id, start, end int) {
 		for _, own := range s.ctlOwn[id] {
 			r := &s.rules[own]
-			a, b, ok := s.try(own, v.text, start, end)
+			a, b, ok := s.try(&k.effort, own, v.text, start, end)
 			if !ok || !v.changed(a, b) || k.full(r.Name) {
 				continue
 			}
