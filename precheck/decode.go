@@ -139,7 +139,13 @@ func (k *check) run(p *piece, start, end int, wrapped bool) {
 			}
 			return
 		case readable(b):
-			k.found(p, "encoded-base64", "base64", strings.ToValidUTF8(string(b), "?"), from, to)
+			// Identifiers such as "012:Organization1" are looked at too, but
+			// only text with blanks, or a long one, is worth a signal.
+			text := strings.ToValidUTF8(string(b), "?")
+			if len(text) >= 40 || strings.IndexByte(text, ' ') >= 0 {
+				k.raise("encoded-base64", false, from, to, p.via)
+			}
+			k.child(p, text, from, to, "base64")
 			return
 		}
 	}

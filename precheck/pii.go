@@ -137,6 +137,9 @@ func phone(s string, start, end, digits int) bool {
 	if strings.IndexByte(raw, '/') >= 0 || strings.Count(raw, ".") == 3 {
 		return false
 	}
+	if strings.Contains(raw, "55501") || strings.Contains(raw, "555-01") || strings.Contains(raw, "555 01") || strings.Contains(raw, "1234567") || strings.Contains(raw, "000000") || strings.Contains(raw, "000-0000") {
+		return false // numbers of films, forms and documentation
+	}
 	if start > 0 && s[start-1] == '+' {
 		return raw[0] != '0'
 	}
