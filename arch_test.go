@@ -49,13 +49,6 @@ var mayImport = map[string]string{
 	"precheck/command":         "",
 	"precheck/endpoint":        "",
 	"precheck/secret":          "precheck/keyword",
-
-	"precheck":           "schema precheck/normalise precheck/keyword precheck/command precheck/endpoint precheck/secret",
-	"precheck/normalise": "",
-	"precheck/keyword":   "",
-	"precheck/command":   "",
-	"precheck/endpoint":  "",
-	"precheck/secret":    "precheck/keyword",
 }
 
 // onlyIn confines heavy or dangerous imports to the packages that wrap them.

@@ -80,7 +80,7 @@ func run(s ...string) []Example {
 func (e Example) Flow() *schema.Flow {
 	f := &schema.Flow{Payload: e.Text, Source: schema.Source{Kind: e.Source, Trust: e.Trust},
 		Sink:    schema.Sink{Kind: e.Sink, Tool: e.Tool, Action: e.Action, Destination: e.Destination},
-		Session: schema.Session{Workspace: "/work/project"}}
+		Session: schema.Session{Workspace: "/home/u/project"}}
 	if err := f.Complete(0); err != nil {
 		panic("precheck: internal error: example of a rule: " + err.Error())
 	}
