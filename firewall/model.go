@@ -167,9 +167,13 @@ func (fw *Firewall) acceptArbiterRewrite(t *transfer, out outbound, rep *schema.
 	if err != nil {
 		return refuse(err)
 	}
-	evidence := rep.Evidence
-	if t.report != nil {
-		evidence = append(append([]string{}, evidence...), t.report.Evidence...)
+	evidence := out.localEvidence(rep.Evidence)
+	// What the small auditor cited counts too, where it spoke of this text.
+	switch {
+	case t.rewritten && t.second != nil:
+		evidence = append(evidence, t.second.Evidence...)
+	case !t.rewritten && t.report != nil:
+		evidence = append(evidence, t.report.Evidence...)
 	}
 	// It may take away from the flow as it now stands, and so never bring
 	// back what an earlier rewrite took.

@@ -115,3 +115,57 @@ func (o outbound) restore(rewrite string) (string, error) {
 	}
 	return strings.NewReplacer(pairs...).Replace(rewrite), nil
 }
+
+// localEvidence turns evidence about the text that was sent into evidence about
+// the text that stayed here: positions move by what redaction changed, and
+// placeholders in quotes become what they stand for.
+func (o outbound) localEvidence(evidence []string) []string {
+	type shift struct{ sent, here, sentLen, hereLen int }
+	var shifts []shift
+	moved := 0
+	for at := 0; ; {
+		i := strings.Index(o.current[at:], placeholderMark)
+		if i < 0 {
+			break
+		}
+		start := at + i
+		at = start + len(placeholderMark)
+		for p, secret := range o.secrets {
+			if strings.HasPrefix(o.current[start:], p) {
+				shifts = append(shifts, shift{start, start + moved, len(p), len(secret)})
+				moved += len(secret) - len(p)
+				at = start + len(p)
+				break
+			}
+		}
+	}
+	// A position inside a placeholder is moved to that end which takes in more.
+	here := func(pos int, end bool) int {
+		for k := len(shifts) - 1; k >= 0; k-- {
+			x := shifts[k]
+			switch {
+			case pos >= x.sent+x.sentLen:
+				return pos - x.sent - x.sentLen + x.here + x.hereLen
+			case pos > x.sent && end:
+				return x.here + x.hereLen
+			case pos > x.sent:
+				return x.here
+			}
+		}
+		return pos
+	}
+	pairs := make([]string, 0, 2*len(o.secrets))
+	for p, secret := range o.secrets {
+		pairs = append(pairs, p, secret)
+	}
+	back := strings.NewReplacer(pairs...)
+	out := make([]string, 0, len(evidence))
+	for _, e := range evidence {
+		if start, end, ok := citedBytes(e); ok {
+			out = append(out, fmt.Sprintf("bytes %d-%d", here(start, false), here(end, true)))
+			continue
+		}
+		out = append(out, back.Replace(e))
+	}
+	return out
+}

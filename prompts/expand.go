@@ -35,6 +35,8 @@ func Report(answers []*Answer) (schema.Report, error) {
 	rewrites := false
 	for _, a := range answers {
 		rewrites = rewrites || a.decision == schema.RewriteAndContinue
+		// First, so that the limit on evidence does not cost it.
+		rep.Evidence = append(rep.Evidence, a.cutText()...)
 	}
 	for _, a := range answers {
 		rep.Decision = min(rep.Decision, a.decision)
@@ -75,7 +77,7 @@ func Report(answers []*Answer) (schema.Report, error) {
 
 // ArbiterReport makes the arbiter's report out of its answer.
 func ArbiterReport(a *Answer) (schema.ArbiterReport, error) {
-	rep := schema.ArbiterReport{Decision: a.decision, Risk: a.risk, ResidualRiskTypes: union(a.residual), Evidence: bound(a.evidenceText())}
+	rep := schema.ArbiterReport{Decision: a.decision, Risk: a.risk, ResidualRiskTypes: union(a.residual), Evidence: bound(append(a.cutText(), a.evidenceText()...))}
 	if a.decision == schema.RewriteAndContinue {
 		cuts, err := a.cuts()
 		if err != nil {
@@ -128,19 +130,47 @@ func (a *Answer) cuts() ([]cut, error) {
 	return out, nil
 }
 
+// cutText names the bytes and the codes of what the answer takes out,
+// neighbours in one line: a rewrite is accepted only where the evidence says
+// what was identified.
+func (a *Answer) cutText() []string {
+	if a.decision != schema.RewriteAndContinue {
+		return nil
+	}
+	var out []string
+	for i := 0; i < len(a.cut); {
+		first := a.prompt.Segments[a.cut[i]-1]
+		end, codes := first.End, slices.Clone(first.Codes)
+		for i++; i < len(a.cut) && a.cut[i] == a.cut[i-1]+1; i++ {
+			seg := a.prompt.Segments[a.cut[i]-1]
+			end, codes = seg.End, append(codes, seg.Codes...)
+		}
+		slices.Sort(codes)
+		out = append(out, cite(first.Start, end, slices.Compact(codes)))
+	}
+	return out
+}
+
 // evidenceText names the bytes and the codes of each span that the answer
 // cites. It does not quote them: reports are logged, and a span may be a secret.
 func (a *Answer) evidenceText() []string {
 	var out []string
 	for _, n := range a.evidence {
-		seg := a.prompt.Segments[n-1]
-		text := fmt.Sprintf("bytes %d-%d", seg.Start, seg.End)
-		if len(seg.Codes) > 0 {
-			text += ": " + joinStrings(seg.Codes)
+		if a.decision == schema.RewriteAndContinue && slices.Contains(a.cut, n) {
+			continue // in cutText
 		}
-		out = append(out, text)
+		seg := a.prompt.Segments[n-1]
+		out = append(out, cite(seg.Start, seg.End, seg.Codes))
 	}
 	return out
+}
+
+func cite(start, end int, codes []schema.Code) string {
+	text := fmt.Sprintf("bytes %d-%d", start, end)
+	if len(codes) > 0 {
+		text += ": " + joinStrings(codes)
+	}
+	return text
 }
 
 func bound(evidence []string) []string {
