@@ -64,10 +64,12 @@ type Backend struct {
 	thinks  bool          // the model can think, so it is told not to
 	fresh   time.Time     // when the model is unloaded unless it is used again
 	probe   *Probe
-	probed  string          // digest of the model whose probe has been tried
-	run     context.Context // of everything in the background; nil before Start
-	stop    context.CancelFunc
-	wg      sync.WaitGroup
+	probed  string // digest of the model whose probe has been tried
+	// testOnlyNoProbe keeps the background from asking the model anything.
+	testOnlyNoProbe bool
+	run             context.Context // of everything in the background; nil before Start
+	stop            context.CancelFunc
+	wg              sync.WaitGroup
 }
 
 type state uint8
