@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"example.org/auditd/inference"
+	"example.org/auditd/internal/durable"
 	"example.org/auditd/schema"
 )
 
@@ -207,25 +208,12 @@ func (b *Backend) writeProbe(p *Probe) error {
 	if b.cfg.StateDir == "" {
 		return nil
 	}
-	if err := os.MkdirAll(b.cfg.StateDir, 0o700); err != nil {
-		return err
-	}
 	data, err := json.MarshalIndent(p, "", "  ")
 	if err != nil {
 		return err
 	}
-	// A torn file is read as no probe, so a plain rename is enough.
-	tmp, err := os.CreateTemp(b.cfg.StateDir, "probe-*.tmp")
-	if err != nil {
+	if err := durable.MkdirAll(b.cfg.StateDir); err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name())
-	if _, err := tmp.Write(append(data, '\n')); err != nil {
-		tmp.Close()
-		return err
-	}
-	if err := tmp.Close(); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), b.probeFile(*p))
+	return durable.WriteFile(b.probeFile(*p), append(data, '\n'), 0o600)
 }
