@@ -38,6 +38,6 @@ ln -sfn "$(go list -m -f '{{.Dir}}' github.com/gen2brain/malgo)" "$cache/include
 
 echo "ollama.sh: building Ollama $version for $level; this takes minutes" >&2
 CGO_CFLAGS="$flags -I$cache/include" CGO_CXXFLAGS="$flags -I$cache/include -w" \
-	go build -buildvcs=false -o "$binary.tmp.$$" github.com/ollama/ollama >&2
+	go build -buildvcs=false -ldflags "-X github.com/ollama/ollama/version.Version=${version#v}" -o "$binary.tmp.$$" github.com/ollama/ollama >&2
 mv "$binary.tmp.$$" "$binary"
 echo "$binary"

@@ -40,7 +40,10 @@ type Config struct {
 	// to the server. One less than there are cores is many times faster than
 	// all of them on a machine that does other things too, because the threads
 	// spin while they wait for each other.
-	Threads  int
+	Threads int
+	// Remote allows a model that the local server only passes on to its maker's
+	// machines. An auditor sees every flow before anything was taken out of it.
+	Remote   bool
 	StateDir string           // where probe results are kept; empty means nowhere
 	Log      *slog.Logger     // nil means silence
 	Rand     io.Reader        // of the prompts' codes; nil means crypto/rand
