@@ -202,8 +202,7 @@ func TestColdLoad(t *testing.T) {
 		}
 		resp, err := http.Post(answering.URL+r.URL.Path, "application/json", r.Body)
 		if err != nil {
-			t.Error(err)
-			return
+			return // the backend was closed during its probe
 		}
 		defer resp.Body.Close()
 		io.Copy(w, resp.Body)

@@ -126,15 +126,15 @@ func TestRealTruncation(t *testing.T) {
 // TestRealEstimate compares the estimate with the server's count.
 func TestRealEstimate(t *testing.T) {
 	b := loaded(t, real(t))
-	noise := make([]byte, 1500)
+	noise := make([]byte, 600)
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range noise {
 		noise[i] = byte('a' + r.IntN(26))
 	}
 	for name, payload := range map[string]string{
-		"prose": strings.Repeat("The bakery opens at nine and sells bread. ", 40), "digits": strings.Repeat("31415926535 ", 100),
-		"noise": string(noise), "code": strings.Repeat("if err != nil { return fmt.Errorf(\"x: %w\", err) }\n", 30),
-		"scripts": strings.Repeat("日本語の文章です。", 60), "invisible": strings.Repeat("\u200b", 200),
+		"prose": strings.Repeat("The bakery opens at nine and sells bread. ", 15), "digits": strings.Repeat("31415926535 ", 40),
+		"noise": string(noise), "code": strings.Repeat("if err != nil { return fmt.Errorf(\"x: %w\", err) }\n", 12),
+		"scripts": strings.Repeat("日本語の文章です。", 25), "invisible": strings.Repeat("\u200b", 80),
 	} {
 		ps, err := b.render.Audit(inferencetest.Record(payload))
 		if err != nil {
