@@ -29,10 +29,12 @@ var mayImport = map[string]string{
 	"firewall":                "schema inference escalation policy",
 	"inference/anthropic":     "schema inference prompts inference/textmodel",
 	"inference/inferencetest": "schema inference prompts",
-	"inference/ollama":        "schema inference inference/textmodel prompts",
+	"inference/ollama":        "schema inference inference/textmodel prompts internal/durable",
 	"inference/openai":        "schema inference inference/textmodel prompts",
 	"inference/textmodel":     "schema inference prompts",
+	"models":                  "schema inference internal/durable",
 	"prompts":                 "schema",
+	".":                       "",
 
 	"bench/auditor":            "schema inference",
 	"inference/onnx":           "schema inference inference/onnx/wordpiece",
@@ -64,6 +66,9 @@ var onlyIn = map[string]string{
 	"github.com/sugarme/tokenizer/pretrained": "inference/onnx/wordpiece",
 	"github.com/gin-gonic/gin":                "httpapi",
 	"golang.org/x/net/html":                   "dualview",
+	"github.com/ollama/ollama/api":            "inference/ollama models",
+	"github.com/openai/openai-go/v3":          "inference/openai",
+	"github.com/anthropics/anthropic-sdk-go":  "inference/anthropic",
 }
 
 // TestImports reads the source files themselves rather than asking go list, so

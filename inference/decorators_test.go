@@ -225,7 +225,9 @@ func TestDedup(t *testing.T) {
 	for range 4 {
 		go ask(t.Context(), "same")
 	}
-	time.Sleep(20 * time.Millisecond) // let them join; one that comes late costs a call, which is counted below
+	for d.Waiters() != 5 {
+		time.Sleep(time.Millisecond)
+	}
 	cancel()
 	wantCause(t, (<-results).err, inference.CauseCancelled)
 	go ask(t.Context(), "other")
@@ -270,11 +272,11 @@ func TestDedupOwnDeadline(t *testing.T) {
 	go d.Audit(ctx, inferencetest.Record("x"))
 	<-g.entered
 	result := make(chan error)
-	go func() {
+	go func() { // joins, or comes after the first has timed out: both must do
 		_, _, err := d.Audit(t.Context(), inferencetest.Record("x"))
 		result <- err
 	}()
-	<-g.entered // the second call, after the first has timed out
+	<-g.entered
 	close(g.leave)
 	if err := <-result; err != nil {
 		t.Error(err)

@@ -17,8 +17,8 @@ var (
 
 // NewHTTPClient returns the client that every HTTP backend uses. It follows no
 // redirect, because a model server that sends us elsewhere would send the
-// record there too, and reads at most maxBody bytes of an answer. Time-outs
-// come from the context of each call.
+// record there too, and reads at most maxBody bytes of an answer, or any number
+// if that is 0. Time-outs come from the context of each call.
 func NewHTTPClient(maxBody int64) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	// A default of 2 would close and reopen connections at every burst.
@@ -39,7 +39,9 @@ func (t *boundedTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	if err != nil {
 		return nil, err
 	}
-	resp.Body = &boundedBody{resp.Body, t.maxBody}
+	if t.maxBody > 0 {
+		resp.Body = &boundedBody{resp.Body, t.maxBody}
+	}
 	return resp, nil
 }
 

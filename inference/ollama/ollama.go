@@ -40,7 +40,10 @@ type Config struct {
 	// to the server. One less than there are cores is many times faster than
 	// all of them on a machine that does other things too, because the threads
 	// spin while they wait for each other.
-	Threads  int
+	Threads int
+	// Remote allows a model that the local server only passes on to its maker's
+	// machines. An auditor sees every flow before anything was taken out of it.
+	Remote   bool
 	StateDir string           // where probe results are kept; empty means nowhere
 	Log      *slog.Logger     // nil means silence
 	Rand     io.Reader        // of the prompts' codes; nil means crypto/rand
@@ -64,10 +67,12 @@ type Backend struct {
 	thinks  bool          // the model can think, so it is told not to
 	fresh   time.Time     // when the model is unloaded unless it is used again
 	probe   *Probe
-	probed  string          // digest of the model whose probe has been tried
-	run     context.Context // of everything in the background; nil before Start
-	stop    context.CancelFunc
-	wg      sync.WaitGroup
+	probed  string // digest of the model whose probe has been tried
+	// testOnlyNoProbe keeps the background from asking the model anything.
+	testOnlyNoProbe bool
+	run             context.Context // of everything in the background; nil before Start
+	stop            context.CancelFunc
+	wg              sync.WaitGroup
 }
 
 type state uint8

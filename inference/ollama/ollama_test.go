@@ -202,8 +202,7 @@ func TestColdLoad(t *testing.T) {
 		}
 		resp, err := http.Post(answering.URL+r.URL.Path, "application/json", r.Body)
 		if err != nil {
-			t.Error(err)
-			return
+			return // the backend was closed during its probe
 		}
 		defer resp.Body.Close()
 		io.Copy(w, resp.Body)
@@ -257,6 +256,26 @@ func TestNotThere(t *testing.T) {
 		if _, err := New(cfg); err == nil {
 			t.Errorf("%+v was accepted", cfg)
 		}
+	}
+}
+
+// TestRemoteModel: a model that the server passes on is not a local one.
+func TestRemoteModel(t *testing.T) {
+	d := dialect()
+	d.Other = func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/show" {
+			io.WriteString(w, `{"capabilities":["completion"],"remote_model":"big","remote_host":"https://models.example"}`)
+			return
+		}
+		other("sha-one")(w, r)
+	}
+	url := inferencetest.NewServer(t, d).URL
+	_, _, err := start(t, Config{URL: url, Model: "tiny"}).Audit(t.Context(), inferencetest.Record("x"))
+	if inference.CauseOf(err) != inference.CauseUnavailable || !strings.Contains(err.Error(), "another machine") {
+		t.Errorf("%v", err)
+	}
+	if _, _, err := start(t, Config{URL: url, Model: "tiny", Remote: true}).Audit(t.Context(), inferencetest.Record("x")); err != nil {
+		t.Error(err)
 	}
 }
 

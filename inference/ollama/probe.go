@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"example.org/auditd/inference"
+	"example.org/auditd/internal/durable"
 	"example.org/auditd/schema"
 )
 
@@ -87,7 +88,7 @@ func (b *Backend) Status() Status {
 func (b *Backend) probeOnce() {
 	b.mu.Lock()
 	key := Probe{Version: b.version, Model: b.cfg.Model, Digest: b.digest, Prompt: b.render.Version(), Context: b.cfg.Context}
-	done := b.probe != nil || b.probed == key.Digest // once, also when it failed: it is no small work
+	done := b.testOnlyNoProbe || b.probe != nil || b.probed == key.Digest // once, also when it failed: it is no small work
 	b.probed = key.Digest
 	b.mu.Unlock()
 	if done {
@@ -207,25 +208,12 @@ func (b *Backend) writeProbe(p *Probe) error {
 	if b.cfg.StateDir == "" {
 		return nil
 	}
-	if err := os.MkdirAll(b.cfg.StateDir, 0o700); err != nil {
-		return err
-	}
 	data, err := json.MarshalIndent(p, "", "  ")
 	if err != nil {
 		return err
 	}
-	// A torn file is read as no probe, so a plain rename is enough.
-	tmp, err := os.CreateTemp(b.cfg.StateDir, "probe-*.tmp")
-	if err != nil {
+	if err := durable.MkdirAll(b.cfg.StateDir); err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name())
-	if _, err := tmp.Write(append(data, '\n')); err != nil {
-		tmp.Close()
-		return err
-	}
-	if err := tmp.Close(); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), b.probeFile(*p))
+	return durable.WriteFile(b.probeFile(*p), append(data, '\n'), 0o600)
 }

@@ -120,6 +120,9 @@ func (b *Backend) loadOnce() error {
 	if err != nil {
 		return b.serverError(ctx, err)
 	}
+	if show.RemoteHost != "" && !b.cfg.Remote {
+		return b.unavailable("the model " + b.cfg.Model + " runs on another machine, which the server passes everything on to")
+	}
 	b.mu.Lock()
 	if b.digest != "" && b.digest != digest {
 		b.cfg.Log.WarnContext(ctx, "the model behind the name has changed", "model", b.cfg.Model, "was", b.digest, "is", digest)
