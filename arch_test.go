@@ -43,17 +43,14 @@ var mayImport = map[string]string{
 	"internal/durable": "",
 	"auditlog":         "schema internal/durable",
 	"approval":         "schema sqlite",
-	"schema":     "",
-	"inference":  "schema",
-	"escalation": "schema",
-	"policy":     "schema escalation",
-	"firewall":   "schema inference escalation policy",
-	"schema":           "",
-	"inference":        "schema",
+	"escalation":       "schema",
+	"policy":           "schema escalation",
+	"firewall":         "schema inference escalation policy",
 	"credential":       "schema",
 	"httpapi":          "schema api credential approval auditlog",
 	"api":              "schema auditlog",
 	"client":           "schema api",
+	"cmd/auditd":       "schema api approval auditlog client credential escalation firewall httpapi inference policy sqlite",
 }
 
 // onlyIn confines heavy or dangerous imports to the packages that wrap them.
@@ -71,8 +68,8 @@ var onlyIn = map[string]string{
 	"database/sql":                "sqlite approval dualview cmd/auditd",
 	"golang.org/x/mod/sumdb/note": "auditlog",
 	"golang.org/x/mod/sumdb/tlog": "auditlog",
-	"cel.dev/cel-go/cel": "policy",
-	"gopkg.in/yaml.v3":   "policy cmd/auditd",
+	"cel.dev/cel-go/cel":          "policy",
+	"gopkg.in/yaml.v3":            "policy cmd/auditd",
 	"github.com/gin-gonic/gin":    "httpapi",
 }
 
