@@ -157,4 +157,4 @@ func protectProcess() error {
 	return nil
 }
 
-var _ = os.Stdin
+

@@ -204,4 +204,16 @@ type redacter interface {
 	Redact(text string) (redacted string, placeholders map[string]string)
 }
 
-var _ = schema.Block
+
+
+// policyText returns the text of the policy file, or of the built-in policy.
+func policyText(path string) (text, source string, err error) {
+	if path == "" {
+		return string(policy.DefaultText()), "built in", nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", "", fmt.Errorf("read the policy: %w", err)
+	}
+	return string(data), path, nil
+}
