@@ -28,9 +28,11 @@ var mayImport = map[string]string{
 	"policy":                  "schema escalation",
 	"firewall":                "schema inference escalation policy",
 	"inference/anthropic":     "schema inference prompts",
+	"inference/anthropic":     "schema inference inference/textmodel prompts",
 	"inference/inferencetest": "schema inference prompts",
-	"inference/ollama":        "schema inference prompts",
-	"inference/openai":        "schema inference prompts",
+	"inference/ollama":        "schema inference inference/textmodel prompts",
+	"inference/openai":        "schema inference inference/textmodel prompts",
+	"inference/textmodel":     "schema inference prompts",
 	"models":                  "",
 	"prompts":                 "schema",
 

@@ -91,26 +91,27 @@ func (b *Backend) serverError(ctx context.Context, err error) *inference.Error {
 	return inference.StatusError("ollama", status.StatusCode, "")
 }
 
-// call sends one prompt and checks the answer.
-func (b *Backend) call(ctx context.Context, p *prompts.Prompt, usage *schema.Usage) (*prompts.Answer, error) {
+// send makes one call once the model is loaded.
+func (b *Backend) send(ctx context.Context, p *prompts.Prompt, usage *schema.Usage) (string, error) {
+	if err := b.await(ctx); err != nil {
+		return "", err
+	}
+	b.mu.Lock()
+	usage.Digest = b.digest // it may have changed while we waited
+	b.mu.Unlock()
 	resp, err := b.chat(ctx, b.request(p.System, p.User, p.Schema, b.cfg.MaxOutput))
 	if err != nil {
 		b.doubt(err)
-		return nil, err
+		return "", err
 	}
 	usage.PromptTokens += resp.PromptEvalCount
 	usage.OutputTokens += resp.EvalCount
 	usage.LoadMS += float64(resp.LoadDuration) / float64(time.Millisecond)
-	usage.Windows++
 	b.used()
 	if err := b.checkCounts(resp); err != nil {
-		return nil, err
+		return "", err
 	}
-	a, err := p.Parse([]byte(resp.Message.Content))
-	if err != nil {
-		return nil, malformed(err)
-	}
-	return a, nil
+	return resp.Message.Content, nil
 }
 
 // checkCounts finds out a prompt or an answer that the server cut. A prompt

@@ -17,6 +17,7 @@ import (
 	"github.com/ollama/ollama/api"
 
 	"example.org/auditd/inference"
+	"example.org/auditd/inference/textmodel"
 	"example.org/auditd/prompts"
 	"example.org/auditd/schema"
 )
@@ -51,6 +52,7 @@ type Backend struct {
 	cfg    Config
 	client *api.Client
 	render *prompts.Renderer
+	model  *textmodel.Model
 
 	mu      sync.Mutex
 	state   state
@@ -115,11 +117,13 @@ func New(cfg Config) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Backend{
+	b := &Backend{
 		cfg: cfg, render: render, changed: make(chan struct{}),
 		// 1 MiB: an answer has a few hundred bytes, a list of models some kilobytes.
 		client: api.NewClient(base, inference.NewHTTPClient(1<<20)),
-	}, nil
+	}
+	b.model = &textmodel.Model{Backend: "ollama", Render: render, Send: b.send}
+	return b, nil
 }
 
 // templateTokens is what a chat template adds to a prompt at most.
@@ -178,68 +182,20 @@ func (b *Backend) unavailable(why string) *inference.Error {
 	return &inference.Error{Cause: inference.CauseUnavailable, Backend: "ollama", Err: errors.New(why)}
 }
 
-// Audit asks the model about the record, window by window if it is long.
-func (b *Backend) Audit(ctx context.Context, rec *schema.Record) (schema.Report, schema.Usage, error) {
-	usage := b.usage()
+// Audit asks the model about the record.
+func (b *Backend) Audit(ctx context.Context, rec *schema.Record) (rep schema.Report, usage schema.Usage, err error) {
+	usage = b.usage()
 	defer b.timed(&usage)()
-	ps, err := b.render.Audit(rec)
-	if err != nil {
-		return schema.Report{}, usage, renderError(err)
-	}
-	answers, err := b.ask(ctx, ps, &usage)
-	if err != nil {
-		return schema.Report{}, usage, err
-	}
-	rep, err := prompts.Report(answers)
-	if err != nil {
-		return schema.Report{}, usage, malformed(err)
-	}
-	if err := rep.ValidateRewrite(rec.Flow.Payload); err != nil {
-		return schema.Report{}, usage, malformed(err)
-	}
-	return rep, usage, nil
+	rep, err = b.model.Audit(ctx, rec, &usage)
+	return rep, usage, err
 }
 
 // Arbitrate asks the model to decide an escalated flow.
-func (b *Backend) Arbitrate(ctx context.Context, rec *schema.ArbiterRecord) (schema.ArbiterReport, schema.Usage, error) {
-	usage := b.usage()
+func (b *Backend) Arbitrate(ctx context.Context, rec *schema.ArbiterRecord) (rep schema.ArbiterReport, usage schema.Usage, err error) {
+	usage = b.usage()
 	defer b.timed(&usage)()
-	p, err := b.render.Arbitrate(rec)
-	if err != nil {
-		return schema.ArbiterReport{}, usage, renderError(err)
-	}
-	answers, err := b.ask(ctx, []*prompts.Prompt{p}, &usage)
-	if err != nil {
-		return schema.ArbiterReport{}, usage, err
-	}
-	rep, err := prompts.ArbiterReport(answers[0])
-	if err != nil {
-		return schema.ArbiterReport{}, usage, malformed(err)
-	}
-	return rep, usage, nil
-}
-
-// ask waits for the model and sends the prompts one after the other. A window
-// that blocks ends it: nothing that follows could undo it.
-func (b *Backend) ask(ctx context.Context, ps []*prompts.Prompt, usage *schema.Usage) ([]*prompts.Answer, error) {
-	if err := b.await(ctx); err != nil {
-		return nil, err
-	}
-	b.mu.Lock()
-	usage.Digest = b.digest
-	b.mu.Unlock()
-	var answers []*prompts.Answer
-	for _, p := range ps {
-		a, err := b.call(ctx, p, usage)
-		if err != nil {
-			return nil, err
-		}
-		answers = append(answers, a)
-		if a.Decision() == schema.Block {
-			break
-		}
-	}
-	return answers, nil
+	rep, err = b.model.Arbitrate(ctx, rec, &usage)
+	return rep, usage, err
 }
 
 func (b *Backend) usage() schema.Usage {
@@ -251,23 +207,4 @@ func (b *Backend) usage() schema.Usage {
 func (b *Backend) timed(u *schema.Usage) func() {
 	start := b.cfg.Now()
 	return func() { u.DurationMS = float64(b.cfg.Now().Sub(start)) / float64(time.Millisecond) }
-}
-
-func renderError(err error) *inference.Error {
-	cause := inference.CauseMalformed
-	if errors.Is(err, prompts.ErrTooLong) {
-		cause = inference.CauseTruncated
-	}
-	return &inference.Error{Cause: cause, Backend: "ollama", Err: err}
-}
-
-func malformed(err error) *inference.Error {
-	cause := inference.CauseMalformed
-	switch {
-	case errors.Is(err, prompts.ErrCode):
-		cause = inference.CauseCanary
-	case errors.Is(err, prompts.ErrEmpty):
-		cause = inference.CauseEmpty
-	}
-	return &inference.Error{Cause: cause, Backend: "ollama", Err: err}
 }

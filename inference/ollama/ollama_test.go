@@ -3,7 +3,6 @@ package ollama
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -303,12 +302,5 @@ func TestProbe(t *testing.T) {
 	bad := ready(t, Config{URL: url, Model: "tiny", Context: 4096, StateDir: dir}).Status().Probe
 	if bad.Schema || bad.ThinkOff || len(bad.Findings()) != 3 {
 		t.Errorf("probe of a bad server is %+v", bad)
-	}
-}
-
-func TestErrorTexts(t *testing.T) {
-	var e *inference.Error
-	if err := renderError(errors.New("x")); !errors.As(err, &e) || e.Cause != inference.CauseMalformed {
-		t.Error(err)
 	}
 }
