@@ -26,11 +26,7 @@ import (
 // newChecker makes the precheck from the policy's lists, and tells it what of
 // this machine is auditd's own, which agents must not touch.
 func newChecker(p *policy.Policy, cfg *Config, getenv func(string) string) (*precheck.Checker, error) {
-	_, port, _ := strings.Cut(cfg.Listen, ":")
-	if i := strings.LastIndexByte(cfg.Listen, ':'); i >= 0 {
-		port = cfg.Listen[i+1:]
-	}
-	n, _ := strconv.Atoi(port) // 0, chosen by the system, leaves the default
+	n, _ := strconv.Atoi(cfg.Listen[strings.LastIndexByte(cfg.Listen, ':')+1:]) // 0, chosen by the system, leaves the default
 	protected := []string{cfg.State, configDir(getenv), cacheDir(getenv)}
 	if cfg.Socket != socketOff {
 		protected = append(protected, cfg.Socket)
@@ -49,7 +45,11 @@ type judges struct {
 	names   []api.ModelInfo
 	ready   []func() error
 	close   []func() error
+	gone    bool // something could not be made, so there is no use in waiting
 }
+
+// loading reports whether the auditor is on its way.
+func (j *judges) loading() bool { return !j.gone && j.auditor.Ready() != nil }
 
 // newJudges makes the auditor and the arbiter that cfg names. It never fails:
 // the daemon runs with the precheck alone while a model is missing, and then
@@ -60,12 +60,13 @@ func newJudges(ctx context.Context, cfg *Config, getenv func(string) string, log
 	one := func(name string) inference.Auditor {
 		a, err := j.open(ctx, name, cfg, getenv, logger)
 		if err != nil {
-			a = absent{name, err}
+			a, j.gone = absent{name, err}, true
 		}
 		return inference.NewChecked(a, inference.CheckedConfig{Count: count})
 	}
 	switch cfg.Auditor {
 	case "none":
+		j.gone = true
 		j.auditor = absent{"none", errors.New("no auditor is configured (auditor: none)")}
 	case "cascade":
 		second := inference.NewQueue(one(cfg.Cascade), inference.QueueConfig{Concurrent: 1})

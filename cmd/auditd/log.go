@@ -298,4 +298,3 @@ func exportTo(path, dir string, opt auditlog.ExportOptions) error {
 	}
 	return nil
 }
-

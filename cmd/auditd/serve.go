@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -156,5 +155,3 @@ func protectProcess() error {
 	}
 	return nil
 }
-
-

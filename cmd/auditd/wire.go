@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"runtime/debug"
 	"time"
@@ -22,7 +23,6 @@ import (
 	"example.org/auditd/httpapi"
 	"example.org/auditd/internal/durable"
 	"example.org/auditd/policy"
-	"example.org/auditd/schema"
 	"example.org/auditd/sqlite"
 )
 
@@ -203,8 +203,6 @@ func loadPolicy(path string) (*policy.Policy, error) {
 type redacter interface {
 	Redact(text string) (redacted string, placeholders map[string]string)
 }
-
-
 
 // policyText returns the text of the policy file, or of the built-in policy.
 func policyText(path string) (text, source string, err error) {
