@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"slices"
 	"unicode/utf8"
 
@@ -159,7 +160,7 @@ type Value struct {
 
 // entryWriter turns an Entry into a record body and a value.
 type entryWriter struct {
-	keys   *Keys
+	mac    hash.Hash
 	redact func(string) string
 	v      Value
 }
@@ -193,7 +194,7 @@ func (w *entryWriter) encode(e *Entry, now recordRest) (body, value []byte, err 
 }
 
 func (w *entryWriter) flow(f *schema.Flow) *Flow {
-	k := w.keys.Keyed
+	k := w.keyed
 	r := &Flow{
 		Payload: Text{k("payload", f.Payload), len(f.Payload)}, Binding: k("binding", string(f.Binding())),
 		Surface: f.Surface, Boundary: f.Boundary,
@@ -274,11 +275,13 @@ func (w *entryWriter) report(name string, p *schema.Report) (*Report, []string) 
 	}, w.texts(name, p.Evidence)
 }
 
+func (w *entryWriter) keyed(kind, text string) Keyed { return keyed(w.mac, kind, text) }
+
 func (w *entryWriter) ref(kind string, s *string) *Text {
 	if s == nil {
 		return nil
 	}
-	return &Text{w.keys.Keyed(kind, *s), len(*s)}
+	return &Text{w.keyed(kind, *s), len(*s)}
 }
 
 // word lets through what is one of our own words; anything else could be
@@ -287,7 +290,7 @@ func (w *entryWriter) word(kind, s string) string {
 	if s == "" || isWord(s) {
 		return s
 	}
-	return string(w.keys.Keyed(kind, s))
+	return string(w.keyed(kind, s))
 }
 
 func (w *entryWriter) words(kind string, list []string) []string {

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -35,11 +36,14 @@ type Keyed string
 
 // Keyed returns the digest of a text of a kind, such as "payload" or "agent",
 // for matching a text at hand with records. The empty text has none.
-func (k *Keys) Keyed(kind, text string) Keyed {
+func (k *Keys) Keyed(kind, text string) Keyed { return keyed(hmac.New(sha256.New, k.MAC), kind, text) }
+
+// keyed is Keyed for many texts with one keyed hash.
+func keyed(h hash.Hash, kind, text string) Keyed {
 	if text == "" {
 		return ""
 	}
-	h := hmac.New(sha256.New, k.MAC)
+	h.Reset()
 	fmt.Fprintf(h, "%d:%s", len(kind), kind)
 	io.WriteString(h, text)
 	return Keyed("hmac:" + base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:16]))

@@ -2,6 +2,8 @@ package auditlog
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -110,7 +112,7 @@ type pending struct {
 // enforced as anything but a block; the record may be in the log all the same
 // when ctx ended while it was being written.
 func (l *Log) Append(ctx context.Context, e Entry) (int64, error) {
-	w := entryWriter{keys: l.keys, redact: l.cfg.Redact}
+	w := entryWriter{mac: hmac.New(sha256.New, l.keys.MAC), redact: l.cfg.Redact}
 	body, value, err := w.encode(&e, recordRest{Time: l.cfg.Now().UTC()})
 	if err != nil {
 		return -1, err

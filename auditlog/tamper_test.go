@@ -90,8 +90,8 @@ func TestFlipEachByte(t *testing.T) {
 				continue // the newline after the key
 			}
 			for _, other := range []byte{c ^ 1, ' '} {
-				if other == c {
-					continue
+				if other == c || other == ' ' && filepath.Base(filepath.Dir(path)) != "values" {
+					continue // blanks mean something in values alone
 				}
 				bad := bytes.Clone(good)
 				bad[i] = other

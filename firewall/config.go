@@ -98,6 +98,7 @@ type Ablation struct {
 type Firewall struct {
 	cfg      Config
 	stages   []stage
+	tools    map[string]tool // never changed
 	cache    *cache
 	sessions *sessions
 }
@@ -125,7 +126,7 @@ func New(cfg Config) (*Firewall, error) {
 	if cfg.Sessions <= 0 {
 		cfg.Sessions = 65536
 	}
-	fw := &Firewall{cfg: cfg, cache: newCache(cfg.CacheEntries), sessions: newSessions(cfg.Sessions)}
+	fw := &Firewall{cfg: cfg, tools: toolTable(), cache: newCache(cfg.CacheEntries), sessions: newSessions(cfg.Sessions)}
 	// The order matters. What is certain and cheap comes first; a hard rule
 	// comes before anything that a person or the owner's file could allow;
 	// nothing is remembered or asked of a model that a rule already decided;

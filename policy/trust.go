@@ -3,14 +3,15 @@ package policy
 import "example.org/auditd/schema"
 
 // DefaultTrust is the level of a source that no rule of the owner names: what
-// the owner typed is the owner's, what comes from this machine's own files,
-// tools and agents is derived from who knows what, and everything that
-// strangers can write is untrusted.
+// the owner typed is the owner's, what comes from this machine's own files and
+// agents is derived from who knows what, and everything that strangers can
+// write is untrusted: that is also what a tool returns, which may have fetched
+// it from anywhere.
 func DefaultTrust(kind schema.SourceKind) schema.Trust {
 	switch kind {
 	case schema.SourceUser:
 		return schema.Owner
-	case schema.SourceFile, schema.SourceMemory, schema.SourceTool, schema.SourceAgent, schema.SourceSkill:
+	case schema.SourceFile, schema.SourceMemory, schema.SourceAgent, schema.SourceSkill:
 		return schema.Derived
 	default:
 		return schema.Untrusted

@@ -62,6 +62,9 @@ type Result struct {
 	// Resolved are the command lines that read differently once quotes,
 	// escapes and variables are resolved.
 	Resolved []Arg
+	// Inert are the calls that only print, search or record their words, so
+	// that an address in them is text.
+	Inert []Arg
 	// Calls is the number of simple commands.
 	Calls int
 }

@@ -8,6 +8,9 @@ import (
 // output comes from.
 func (w *walker) dispatch(c *call, words origin) origin {
 	w.guard(c)
+	if inert[c.name] && len(w.res.Inert) < maxEffects {
+		w.res.Inert = append(w.res.Inert, Arg{Start: c.start, End: c.end})
+	}
 	out := c.stdin.and(origin{fetched: words.fetched, decoded: words.decoded})
 	out.literal, out.known = "", false
 	switch c.name {
@@ -56,6 +59,9 @@ func (w *walker) dispatch(c *call, words origin) origin {
 	}
 	return out
 }
+
+// inert commands do not connect to what they are given.
+var inert = map[string]bool{"echo": true, "printf": true, "grep": true, "rg": true, "ag": true, "sed": true, "awk": true, "test": true, "[": true, "ls": true, "cat": true}
 
 func (w *walker) echo(c *call, words origin) origin {
 	o := origin{known: true, fetched: words.fetched, decoded: words.decoded}

@@ -40,6 +40,7 @@ type folder struct {
 	wordStrong  bool // holds a letter that looks like a Latin one in any word
 	wordWeak    bool // holds one that does so only beside Latin letters
 	wordForeign bool // holds a letter that looks like no Latin one
+	wordLooks   int  // how many look-alikes it holds
 }
 
 func (f *folder) run() {
@@ -179,6 +180,7 @@ func (f *folder) rune(r rune, at int) {
 	case c != 0 && strong:
 		f.inWord()
 		f.wordStrong = true
+		f.wordLooks++
 	case c != 0:
 		f.inWord()
 		f.wordWeak = true
@@ -203,7 +205,7 @@ func (f *folder) rune(r rune, at int) {
 func (f *folder) inWord() {
 	if f.wordStart < 0 {
 		f.wordStart = len(f.text)
-		f.wordLatin, f.wordStrong, f.wordWeak, f.wordForeign = false, false, false, false
+		f.wordLatin, f.wordStrong, f.wordWeak, f.wordForeign, f.wordLooks = false, false, false, false, 0
 	}
 }
 
@@ -216,7 +218,8 @@ func (f *folder) endWord() {
 		return
 	}
 	mixed := f.wordLatin
-	pure := !f.wordLatin && f.wordStrong && !f.wordWeak && !f.wordForeign
+	// Short words of nothing but look-alikes are words of their language: не, то, а.
+	pure := !f.wordLatin && f.wordLooks >= 4 && !f.wordWeak && !f.wordForeign
 	if !mixed && !pure {
 		return
 	}

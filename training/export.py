@@ -1,0 +1,137 @@
+"""ONNX export, written out node by node.
+
+The graph uses ONNX Runtime's fused operators directly (DynamicQuantizeMatMul,
+MultiHeadAttention, SkipLayerNormalization, Gelu), so that what is measured is
+what is shipped and no optimiser pass has to find the pattern again. All weight
+matrices and the word table are int8 (per output column, per word).
+"""
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto as TP
+from onnx import helper as H
+from onnx import numpy_helper as NH
+
+OPSET = 17
+POSITIONS = 256  # 2 + 48 header + 192 window + 1, rounded up
+MS = "com.microsoft"
+
+
+class Graph:
+    def __init__(self, int8: bool):
+        self.int8 = int8
+        self.nodes: list = []
+        self.inits: list = []
+        self.n = 0
+
+    def const(self, name: str, a: np.ndarray) -> str:
+        self.inits.append(NH.from_array(np.ascontiguousarray(a) if a.ndim else a, name))
+        return name
+
+    def op(self, kind: str, ins: list[str], domain: str = "", outs: int = 1, out: str | None = None, **attrs):
+        self.n += 1
+        names = [out] if out else [f"{kind}_{self.n}" + (f"_{i}" if outs > 1 else "") for i in range(outs)]
+        self.nodes.append(H.make_node(kind, ins, names, name=f"{kind}_{self.n}", domain=domain, **attrs))
+        return names[0] if outs == 1 else names
+
+    def linear(self, x: str, w: np.ndarray, b: np.ndarray | None, name: str) -> str:
+        """x @ w.T + b with w of shape [out, in]."""
+        w = w.T.astype(np.float32)
+        if not self.int8:
+            y = self.op("MatMul", [x, self.const(name + ".w", w)])
+            return self.op("Add", [y, self.const(name + ".b", b)]) if b is not None else y
+        q, s = quant(w, axis=0)
+        ins = [x, self.const(name + ".q", q), self.const(name + ".s", s.reshape(-1)), ""]
+        if b is not None:
+            ins.append(self.const(name + ".b", b.astype(np.float32)))
+        return self.op("DynamicQuantizeMatMul", ins, MS)
+
+
+def quant(w: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
+    """Symmetric int8 with one scale per slice (the maximum taken over `axis`)."""
+    s = np.maximum(np.abs(w).max(axis=axis, keepdims=True), 1e-8) / 127.0
+    return np.clip(np.rint(w / s), -127, 127).astype(np.int8), s.astype(np.float32)
+
+
+def build(sd: dict, int8: bool, layers: int = 6, heads: int = 12, eps: float = 1e-12) -> onnx.ModelProto:
+    w = {k: np.asarray(v, dtype=np.float32) for k, v in sd.items()}
+    g = Graph(int8)
+    ids, mask, types = "input_ids", "attention_mask", "token_type_ids"
+    if int8:
+        q, s = quant(w["word.weight"], axis=1)
+        x = g.op("Cast", [g.op("Gather", [g.const("word.q", q), ids])], to=TP.FLOAT)
+        x = g.op("Mul", [x, g.op("Gather", [g.const("word.s", s), ids])])
+    else:
+        x = g.op("Gather", [g.const("word", w["word.weight"]), ids])
+    seq = g.op("Gather", [g.op("Shape", [ids]), g.const("one", np.array([1], np.int64))])
+    pos = g.op("Slice", [g.const("pos", w["pos.weight"][:POSITIONS]), g.const("zero", np.array([0], np.int64)), seq, "zero"])
+    x = g.op("Add", [x, pos])
+    x = g.op("Add", [x, g.op("Gather", [g.const("segment", w["segment.weight"]), types])])
+    x = g.op("LayerNormalization", [x, g.const("ln.w", w["ln.weight"]), g.const("ln.b", w["ln.bias"])], epsilon=eps, axis=-1)
+    key_mask = g.op("Cast", [mask], to=TP.INT32)
+    for i in range(layers):
+        p = f"layers.{i}."
+        qkv = g.linear(x, w[p + "qkv.weight"], w[p + "qkv.bias"], p + "qkv")
+        a, b, c = g.op("Split", [qkv], outs=3, axis=-1)
+        att = g.op("MultiHeadAttention", [a, b, c, "", key_mask], MS, num_heads=heads)
+        o = g.linear(att, w[p + "out.weight"], None, p + "out")
+        x = g.op("SkipLayerNormalization", [o, x, g.const(p + "ln1.w", w[p + "ln1.weight"]), g.const(p + "ln1.b", w[p + "ln1.bias"]), g.const(p + "out.b", w[p + "out.bias"])], MS, epsilon=eps)
+        h = g.linear(x, w[p + "up.weight"], w[p + "up.bias"], p + "up")
+        h = g.op("Gelu", [h], MS)
+        o = g.linear(h, w[p + "down.weight"], None, p + "down")
+        x = g.op("SkipLayerNormalization", [o, x, g.const(p + "ln2.w", w[p + "ln2.weight"]), g.const(p + "ln2.b", w[p + "ln2.bias"]), g.const(p + "down.b", w[p + "down.bias"])], MS, epsilon=eps)
+    # Sequence heads: [mean ; CLS ; max] over the payload's tokens.
+    m = g.op("Cast", [g.op("Mul", [mask, types])], to=TP.FLOAT)
+    m = g.op("Unsqueeze", [m, g.const("two", np.array([2], np.int64))])
+    total = g.op("ReduceSum", [g.op("Mul", [x, m]), "one"], keepdims=0)
+    count = g.op("Max", [g.op("ReduceSum", [m, "one"], keepdims=0), g.const("onef", np.array(1.0, np.float32))])
+    mean = g.op("Div", [total, count])
+    cls = g.op("Gather", [x, g.const("zero0", np.array(0, np.int64))], axis=1)
+    off = g.op("Mul", [g.op("Sub", [m, "onef"]), g.const("big", np.array(10000.0, np.float32))])
+    mx = g.op("ReduceMax", [g.op("Add", [x, off])], axes=[1], keepdims=0)
+    h = g.op("Concat", [mean, cls, mx], axis=-1)
+    if int8:  # stored as int8, computed as float: a single row per window
+        q, s = quant(w["pool.weight"].T, axis=0)
+        pw = g.op("DequantizeLinear", [g.const("pool.q", q), g.const("pool.s", s.reshape(-1))], axis=1)
+    else:
+        pw = g.const("pool.w", w["pool.weight"].T)
+    h = g.op("Tanh", [g.op("Add", [g.op("MatMul", [h, pw]), g.const("pool.b", w["pool.bias"])])])
+
+    def head(name: str, src: str, out: str, sigmoid: bool):
+        y = g.op("MatMul", [src, g.const(name + ".w", w[name + ".weight"].T)])
+        if not sigmoid:
+            return g.op("Add", [y, g.const(name + ".b", w[name + ".bias"])], out=out)
+        return g.op("Sigmoid", [g.op("Add", [y, g.const(name + ".b", w[name + ".bias"])])], out=out)
+
+    head("decision", h, "decision_logits", False)
+    head("scores", h, "scores", True)
+    head("residual", h, "residual", True)
+    head("span", x, "span_logits", False)
+    vi = H.make_tensor_value_info
+    graph = H.make_graph(
+        g.nodes, "auditor",
+        [vi(n, TP.INT64, ["batch", "seq"]) for n in (ids, mask, types)],
+        [vi("decision_logits", TP.FLOAT, ["batch", 4]), vi("scores", TP.FLOAT, ["batch", 3]), vi("residual", TP.FLOAT, ["batch", 8]), vi("span_logits", TP.FLOAT, ["batch", "seq", 6])],
+        g.inits,
+    )  # fmt: skip
+    model = H.make_model(graph, opset_imports=[H.make_opsetid("", OPSET), H.make_opsetid(MS, 1)], producer_name="auditd training")
+    model.ir_version = 8
+    return model
+
+
+def load_state(file: Path) -> dict:
+    import torch
+
+    return {k: v.float().cpu().numpy() for k, v in torch.load(file, map_location="cpu", weights_only=False)["model"].items()}
+
+
+def export(state: dict, out: Path, int8: bool = True) -> None:
+    onnx.save(build(state, int8), str(out))
+
+
+def sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
