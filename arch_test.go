@@ -41,8 +41,14 @@ var mayImport = map[string]string{
 	"httpapi":                  "schema api credential approval auditlog",
 	"api":                      "schema auditlog",
 	"client":                   "schema api",
-	"cmd/auditd":               "schema api approval auditlog client credential escalation firewall httpapi inference policy sqlite",
+	"cmd/auditd":               "schema api approval auditlog bench client credential escalation firewall httpapi inference inference/anthropic inference/ollama inference/onnx inference/openai internal/durable models policy precheck sqlite",
 	"dualview":                 "schema",
+	"precheck":                 "schema precheck/normalise precheck/keyword precheck/command precheck/endpoint precheck/secret",
+	"precheck/normalise":       "",
+	"precheck/keyword":         "",
+	"precheck/command":         "",
+	"precheck/endpoint":        "",
+	"precheck/secret":          "precheck/keyword",
 }
 
 // onlyIn confines heavy or dangerous imports to the packages that wrap them.
