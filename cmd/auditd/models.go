@@ -24,7 +24,3 @@ func (p *program) modelsCommand() *cobra.Command {
 func (p *program) useCommand() *cobra.Command {
 	return &cobra.Command{Use: "use NAME", GroupID: "setup", RunE: func(*cobra.Command, []string) error { return errors.New("not yet") }}
 }
-
-func (p *program) benchCommand() *cobra.Command {
-	return &cobra.Command{Use: "bench", GroupID: "look", RunE: func(*cobra.Command, []string) error { return errors.New("not yet") }}
-}

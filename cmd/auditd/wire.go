@@ -46,7 +46,12 @@ type daemon struct {
 // newDaemon opens the stores and joins the parts. It does not listen. A model
 // or library that is missing is no error here: what needs it is then not
 // allowed, and `/readyz` and `auditd doctor` say what is missing.
-func newDaemon(ctx context.Context, cfg *Config, getenv func(string) string, logger *slog.Logger) (d *daemon, err error) {
+func newDaemon(ctx context.Context, cfg *Config, getenv func(string) string, logger *slog.Logger) (*daemon, error) {
+	return newDaemonWith(ctx, cfg, getenv, logger, nil)
+}
+
+// newDaemonWith is newDaemon with judges of the caller's; a benchmark's.
+func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string, logger *slog.Logger, judging *judges) (d *daemon, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	d = &daemon{cfg: cfg, logger: logger, stop: stop}
 	defer func() {
@@ -70,7 +75,9 @@ func newDaemon(ctx context.Context, cfg *Config, getenv func(string) string, log
 	registry := prometheus.NewRegistry()
 	failures := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "auditd_model_failures_total", Help: "Failed model calls by backend and cause; each stopped its flow."}, []string{"backend", "cause"})
 	registry.MustRegister(failures)
-	d.judges = newJudges(ctx, cfg, getenv, logger, func(backend, cause string) { failures.WithLabelValues(backend, cause).Inc() })
+	if d.judges = judging; judging == nil {
+		d.judges = newJudges(ctx, cfg, getenv, logger, func(backend, cause string) { failures.WithLabelValues(backend, cause).Inc() })
+	}
 	d.close = append(d.close, d.judges.Close)
 
 	d.firewall, err = firewall.New(firewall.Config{
