@@ -43,6 +43,7 @@ var mayImport = map[string]string{
 	"httpapi":                  "schema api credential approval auditlog",
 	"api":                      "schema auditlog",
 	"client":                   "schema api",
+	"bench":                    "schema",
 	"cmd/auditd":               "schema api approval auditlog bench client credential escalation firewall httpapi inference inference/anthropic inference/ollama inference/onnx inference/openai internal/durable models policy precheck sqlite",
 	"dualview":                 "schema",
 	"precheck":                 "schema precheck/normalise precheck/keyword precheck/command precheck/endpoint precheck/secret",

@@ -273,3 +273,7 @@ func matchID(re *regexp.Regexp, id string) bool {
 func absolutePath(path string) bool {
 	return filepath.IsAbs(path) && filepath.Clean(path) == strings.TrimSuffix(path, "/") && path != "/"
 }
+
+// DefaultText returns the file behind Default, for whoever wants to start from
+// it.
+func DefaultText() []byte { return bytes.Clone(defaultFile) }

@@ -76,6 +76,8 @@ type Config struct {
 	// warn or error. LogFormat: text or json.
 	LogLevel  string `yaml:"log_level"`
 	LogFormat string `yaml:"log_format"`
+
+	ownerFile string // where the hash of the passphrase lies
 }
 
 // OnnxConfig configures the encoder.
@@ -284,6 +286,7 @@ func (c *Config) complete(getenv func(string) string) error {
 	if len(c.Socket) > 100 { // the kernel's limit is 107
 		return fmt.Errorf("socket: the path has %d bytes, the limit is 100; set socket to a shorter one, or to off", len(c.Socket))
 	}
+	c.ownerFile = filepath.Join(configDir(getenv), "owner.json")
 	if c.Policy == "" {
 		path := filepath.Join(configDir(getenv), "policy.yaml")
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -292,9 +295,6 @@ func (c *Config) complete(getenv func(string) string) error {
 	}
 	return nil
 }
-
-// ownerFile is where the hash of the owner's passphrase lies.
-func ownerFile(getenv func(string) string) string { return filepath.Join(configDir(getenv), "owner.json") }
 
 // cacheDir is where `make deps` puts ONNX Runtime.
 func cacheDir(getenv func(string) string) string { return xdg(getenv, "XDG_CACHE_HOME", ".cache") }

@@ -180,7 +180,11 @@ func (o *painter) where(s *story) {
 	}
 	o.field("when", when)
 	if a := f.Session.Agent; a != "" || f.Session.ID != "" {
-		o.field("agent", strings.TrimSpace(oneLine(a, 60)+" "+o.paint(dim, "session "+oneLine(f.Session.ID, 60))))
+		who := oneLine(a, 60)
+		if f.Session.ID != "" {
+			who += "  " + o.paint(dim, "session "+oneLine(f.Session.ID, 60))
+		}
+		o.field("agent", who)
 	}
 	o.field("from", f.Source.Kind.String()+note(f.Source.ID)+"  "+o.paint(dim, f.Source.Trust.String()))
 	to := f.Sink.Kind.String()

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"example.org/auditd/api"
+	"example.org/auditd/approval"
+	"example.org/auditd/auditlog"
+	"example.org/auditd/client"
+	"example.org/auditd/credential"
+	"example.org/auditd/firewall"
+	"example.org/auditd/httpapi"
+	"example.org/auditd/internal/durable"
+	"example.org/auditd/policy"
+	"example.org/auditd/sqlite"
+)
+
+// daemon is everything that `auditd serve` holds, put together. Nothing here
+// decides; what decides is in the packages that are joined.
+type daemon struct {
+	cfg      *Config
+	logger   *slog.Logger
+	db       *sql.DB
+	log      *auditlog.Log
+	queue    *approval.Queue
+	keeper   *credential.Keeper
+	policy   *policy.Policy
+	judges   *judges
+	firewall *firewall.Firewall
+	server   *httpapi.Server
+	stop     context.CancelFunc // of background work
+	close    []func() error     // in the order of opening
+}
+
+// newDaemon opens the stores and joins the parts. It does not listen. A model
+// or library that is missing is no error here: what needs it is then not
+// allowed, and `/readyz` and `auditd doctor` say what is missing.
+func newDaemon(ctx context.Context, cfg *Config, getenv func(string) string, logger *slog.Logger) (*daemon, error) {
+	return newDaemonWith(ctx, cfg, getenv, logger, nil)
+}
+
+// newDaemonWith is newDaemon with judges of the caller's; a benchmark's.
+func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string, logger *slog.Logger, judging *judges) (d *daemon, err error) {
+	ctx, stop := context.WithCancel(ctx)
+	d = &daemon{cfg: cfg, logger: logger, stop: stop}
+	defer func() {
+		if err != nil {
+			d.Close()
+		}
+	}()
+	if err := durable.MkdirAll(cfg.State); err != nil {
+		return nil, fmt.Errorf("make the state directory: %w", err)
+	}
+	if d.policy, err = loadPolicy(cfg.Policy); err != nil {
+		return nil, err
+	}
+	checker, err := newChecker(d.policy, cfg, getenv)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.openStores(checker); err != nil {
+		return nil, err
+	}
+	registry := prometheus.NewRegistry()
+	failures := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "auditd_model_failures_total", Help: "Failed model calls by backend and cause; each stopped its flow."}, []string{"backend", "cause"})
+	registry.MustRegister(failures)
+	if d.judges = judging; judging == nil {
+		d.judges = newJudges(ctx, cfg, getenv, logger, func(backend, cause string) { failures.WithLabelValues(backend, cause).Inc() })
+	}
+	d.close = append(d.close, d.judges.Close)
+
+	d.firewall, err = firewall.New(firewall.Config{
+		Check: checker.Check, Redact: checker.Redact,
+		Append: d.append,
+		Ask:    d.queue.Ask, Redeem: d.queue.Redeem, Allowed: d.queue.Allowed,
+		Policy:  func() *policy.Policy { return d.policy },
+		Auditor: d.judges.auditor, Arbiter: d.judges.arbiter,
+		Deadline: time.Duration(cfg.Deadline), MaxPayload: cfg.MaxPayload,
+		Now: time.Now, Logger: logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.server, err = httpapi.New(httpapi.Config{
+		Audit: d.firewall.Audit, Event: d.event,
+		Approvals: d.queue, Log: d.log,
+		Ready: d.missing, Models: d.judges.Models, Policy: d.policyInfo,
+		Keeper: d.keeper, Registry: registry, Logger: logger, Version: version(),
+		MaxPayload: cfg.MaxPayload, MaxInFlight: cfg.MaxInFlight, Deadline: time.Duration(cfg.Deadline),
+	})
+	if err != nil {
+		return nil, err
+	}
+	go d.housekeep(ctx)
+	return d, nil
+}
+
+// openStores opens what is on the disk: credentials, database, log.
+func (d *daemon) openStores(checker redacter) error {
+	hook, err := credential.HookToken(client.TokenPath(d.cfg.State))
+	if err != nil {
+		return err
+	}
+	d.keeper, err = credential.NewKeeper(credential.Config{HookToken: hook, PassphrasePath: d.cfg.ownerFile, SessionTTL: time.Duration(d.cfg.SessionTTL)})
+	if err != nil {
+		return err
+	}
+	d.log, err = auditlog.Open(auditlog.Config{Dir: d.cfg.State, Now: time.Now, Log: d.logger,
+		Redact: func(s string) string { out, _ := checker.Redact(s); return out }})
+	if errors.Is(err, auditlog.ErrLocked) {
+		return hint(fmt.Errorf("open the decision log: %w", err), "another auditd uses %s; `auditd doctor` shows it", d.cfg.State)
+	}
+	if err != nil {
+		return hint(fmt.Errorf("open the decision log: %w", err), "`auditd log verify` says what is wrong with it")
+	}
+	d.close = append(d.close, d.log.Close)
+	d.db, err = sqlite.Open(filepath.Join(d.cfg.State, "auditd.db"), nil)
+	if err != nil {
+		return err
+	}
+	d.close = append(d.close, d.db.Close)
+	d.queue, err = approval.New(approval.Config{DB: d.db, Now: time.Now, TTL: time.Duration(d.cfg.QuestionTTL)})
+	return err
+}
+
+// append writes a decision to the log.
+func (d *daemon) append(ctx context.Context, e firewall.Entry) (int64, error) {
+	return d.log.Append(ctx, auditlog.Entry{Decision: e.Decision, Flow: e.Flow, RedactedPayload: e.RedactedPayload, RedactedRewrite: e.RedactedRewrite})
+}
+
+// missing says what keeps flows from being decided.
+func (d *daemon) missing() []string {
+	missing := d.judges.Missing()
+	if err := d.log.Err(); err != nil {
+		missing = append(missing, "the decision log: "+err.Error())
+	}
+	return missing
+}
+
+func (d *daemon) policyInfo() api.PolicyInfo {
+	source := d.cfg.Policy
+	if source == "" {
+		source = "built in"
+	}
+	return api.PolicyInfo{Digest: d.policy.Digest(), Source: source}
+}
+
+// housekeep does what is due from time to time, until ctx ends.
+func (d *daemon) housekeep(ctx context.Context) {
+	// What loading needed and running does not is given back: an idle daemon
+	// is small.
+	debug.FreeOSMemory()
+	every := time.NewTicker(time.Hour)
+	defer every.Stop()
+	for {
+		if err := d.queue.Purge(ctx); err != nil && ctx.Err() == nil {
+			d.logger.WarnContext(ctx, "questions were not purged", "error", err)
+		}
+		before := time.Now().Add(-time.Duration(d.cfg.KeepTexts))
+		if _, err := d.log.ExpireValues(ctx, before, "retention"); err != nil && ctx.Err() == nil {
+			d.logger.WarnContext(ctx, "old texts were not erased", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+		}
+	}
+}
+
+// Serve listens and answers until ctx ends.
+func (d *daemon) Serve(ctx context.Context, listeners []net.Listener) error {
+	return d.server.Serve(ctx, listeners...)
+}
+
+// Close ends background work and closes the stores, the last opened first.
+func (d *daemon) Close() error {
+	d.stop()
+	var errs []error
+	for i := len(d.close) - 1; i >= 0; i-- {
+		errs = append(errs, d.close[i]())
+	}
+	d.close = nil
+	return errors.Join(errs...)
+}
+
+func loadPolicy(path string) (*policy.Policy, error) {
+	if path == "" {
+		return policy.Default()
+	}
+	p, err := policy.Load(path)
+	if err != nil {
+		return nil, hint(err, "`auditd policy check %s` lists everything that is wrong with it", path)
+	}
+	return p, nil
+}
+
+// redacter is what the stores need of the precheck.
+type redacter interface {
+	Redact(text string) (redacted string, placeholders map[string]string)
+}
+
+// policyText returns the text of the policy file, or of the built-in policy.
+func policyText(path string) (text, source string, err error) {
+	if path == "" {
+		return string(policy.DefaultText()), "built in", nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", "", fmt.Errorf("read the policy: %w", err)
+	}
+	return string(data), path, nil
+}
