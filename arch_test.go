@@ -23,6 +23,8 @@ var mayImport = map[string]string{
 	"sqlite":           "",
 	"internal/durable": "",
 	"dualview":         "schema",
+	"dualview/canary":  "", // imported by tests only
+	"dualview/policy":  "schema dualview internal/durable",
 }
 
 // onlyIn confines heavy or dangerous imports to the packages that wrap them.
