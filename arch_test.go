@@ -52,6 +52,13 @@ var mayImport = map[string]string{
 	"precheck/command":         "",
 	"precheck/endpoint":        "",
 	"precheck/secret":          "precheck/keyword",
+	"schema":           "",
+	"inference":        "schema",
+	"sqlite":           "",
+	"internal/durable": "",
+	"dualview":         "schema",
+	"dualview/canary":  "", // imported by tests only
+	"dualview/policy":  "schema dualview internal/durable",
 }
 
 // onlyIn confines heavy or dangerous imports to the packages that wrap them.

@@ -78,6 +78,9 @@ func (r SinkRule) permits(s schema.Sink) bool {
 // does not print: only Reveal gives the text.
 type Original struct{ text string }
 
+// OriginalText marks a text that was put together from originals.
+func OriginalText(text string) Original { return Original{text} }
+
 // Reveal returns the text. The caller hands it to the sink of the grant and to
 // nothing else.
 func (o Original) Reveal() string { return o.text }

@@ -12,7 +12,8 @@
 #   - if !hmac.Equal(want[:], raw[idSize:]) {
 #   + if false {
 #
-# The "-" line is a text that the file holds exactly once.
+# The "-" line is a text that the file holds exactly once. Lines that begin with
+# a tab continue the one before.
 set -eu
 cd "$(dirname "$0")/.."
 tmp=$(mktemp -d)
@@ -20,7 +21,7 @@ trap 'rm -rf "$tmp"' EXIT
 killed=0 survived=0
 find . -path '*/testdata/mutations.txt' -not -path './.git/*' | sort | xargs cat > "$tmp/all"
 printf '\n' >> "$tmp/all"
-name= test= file= old= new=
+name= test= file= old= new= last=
 try() {
 	[ -n "$name" ] || return 0
 	case $name in *"${pattern:-}"*) ;; *) return 0 ;; esac
@@ -48,8 +49,11 @@ while IFS= read -r line; do
 	'# '*) name=${line#'# '} test= file= old= new= ;;
 	'test '*) test=${line#test } ;;
 	'file '*) file=${line#file } ;;
-	'- '*) old=${line#- } ;;
-	'+ '*) new=${line#+ } ;;
+	'- '*) old=${line#- } last=old ;;
+	'+ '*) new=${line#+ } last=new ;;
+	'	'*) if [ "$last" = old ]; then old="$old
+$line"; else new="$new
+$line"; fi ;;
 	'') try < /dev/null; name= ;;
 	*) echo "cannot read: $line"; exit 2 ;;
 	esac
