@@ -27,10 +27,17 @@ def do_calibrate(out: Path, data: Path, threads: int, golden: Path | None, extra
 
     (out / "model.json").unlink(missing_ok=True)
     recs = read(data / "dev.jsonl.gz")
-    raws = evaluate.run_all(infer.Model(out, threads), recs, False, "dev")
+    model = infer.Model(out, threads)
+    raws = evaluate.run_all(model, recs, False, "dev")
     with (out / "dev_raw.pkl").open("wb") as f:
         pickle.dump(raws, f)
     cfg = calibrate.fit(recs, raws)
+    if (out / "stage1.bin").exists():
+        from .stage1 import Stage1
+
+        first = Stage1.load(out / "stage1.bin")
+        cfg["dev"]["stage1"] = calibrate.stage1_threshold(model, first, recs, raws, cfg)
+        first.save(out / "stage1.bin")
     package.write(out, cfg, golden, extra)
     print(json.dumps(cfg, indent=1))
     return cfg
@@ -77,7 +84,7 @@ def main(argv: list[str] | None = None) -> int:
     t0 = time.time()
 
     if a.cmd == "full":
-        from . import mix, train
+        from . import mix, stage1, train
         from .model import base_folder
         from .record import Tokenizer
 
@@ -91,6 +98,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"{len(mixture['ids'])} windows, {sum(map(len, mixture['ids'])) / 1e6:.1f} M payload tokens")
         train.train(mixture, a.out, a.minutes, lr=a.lr, tokens=a.tokens, seed=a.seed, init=a.init, threads=a.threads, resume=not a.fresh)
         do_export(a.out, a.out / "model.pt")
+        stage1.train(mixture, threads=a.threads).save(a.out / "stage1.bin")
         do_calibrate(a.out, a.data, a.threads, a.out / "golden.json")
         if not a.no_eval:
             from .evaluate import evaluate

@@ -4,13 +4,13 @@ from __future__ import annotations
 import numpy as np
 
 from . import infer
-from .evaluate import auc, ece, ece_interval, find_span, sigmoid, span_f1
+from .evaluate import auc, ece, ece_interval, find_span, payload, sigmoid, span_f1
 
 
 def fit(recs: list[dict], raws: list[infer.Raw], fpr: float = 0.01, fixed: dict | None = None) -> dict:
     y = np.array([x["kind"] == "attack" for x in recs])
     top = np.array([infer.attack_logit(r.logits).max() for r in raws])
-    n = np.log(np.array([len(r.logits) for r in raws]))
+    n = np.log(np.array([r.n for r in raws]))
 
     def nll(z):
         z = np.where(y, z, -z)
@@ -45,6 +45,23 @@ def fit(recs: list[dict], raws: list[infer.Raw], fpr: float = 0.01, fixed: dict 
         "ece_interval": [round(lo, 4), round(hi, 4)],
     }
     return cfg
+
+
+def stage1_threshold(model: infer.Model, first, recs: list[dict], raws: list[infer.Raw], cfg: dict, cost: float = 0.005) -> dict:
+    """The highest first-stage threshold that loses at most `cost` of the stopped attacks, were every record a long one."""
+    t, b, need = cfg["temperature"], cfg["window_bias"], np.log(cfg["thresholds"]["stop"] / (1 - cfg["thresholds"]["stop"]))
+    worst, benign = [], []
+    for rec, raw in zip(recs, raws):
+        ids, starts = model.windows(payload(rec))[3], model.windows(payload(rec))[6]
+        sc = np.array([first.score(ids[a : a + model.window]) for a in starts])
+        if rec["kind"] == "attack":
+            z = infer.attack_logit(raw.logits) / t - b * np.log(raw.n)
+            if (z >= need).any():
+                worst.append(sc[z >= need].max())
+        elif raw.n > 1:
+            benign += list(sc)
+    first.threshold = float(np.quantile(worst, cost))
+    return {"cost_if_all_long": round(float((np.array(worst) < first.threshold).mean()), 4), "benign_windows_cleared": round(float((np.array(benign) < first.threshold).mean()), 4)}
 
 
 def best_span(recs: list[dict], raws: list[infer.Raw]) -> dict:

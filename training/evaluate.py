@@ -93,7 +93,7 @@ def report(model: infer.Model, recs: list[dict], raws: list[infer.Raw], cfg: dic
     """Figures of one group of records."""
     t, b, th = cfg["temperature"], cfg["window_bias"], cfg["thresholds"]["stop"]
     y = np.array([x["kind"] == "attack" for x in recs])
-    z = np.array([infer.aggregate(r.logits, t, b) for r in raws])
+    z = np.array([infer.aggregate(r, t, b) for r in raws])
     p = sigmoid(z)
     stop = p >= th
     out: dict = {"n": len(recs)}
@@ -123,14 +123,14 @@ def report(model: infer.Model, recs: list[dict], raws: list[infer.Raw], cfg: dic
             if stop[i]:
                 nstop += 1
                 rest = cut(recs[i]["payload"], find_span(recs[i])).encode("utf-8", "surrogatepass")
-                q = sigmoid(infer.aggregate(model.run(rest, meta_of(recs[i]) if metadata else NEUTRAL).logits, t, b))
+                q = sigmoid(infer.aggregate(model.run(rest, meta_of(recs[i]) if metadata else NEUTRAL), t, b))
                 attrib += bool(q < th)
             data = payload(recs[i])
             for x, e in reversed(infer.spans(raws[i], **{"threshold": cfg["span"]["threshold"], "gap": cfg["span"]["gap"], "minimum": cfg["span"]["min_tokens"]})):
                 data = data[:x] + b" " + data[e:]
             ok = False
             if data != payload(recs[i]):
-                q = sigmoid(infer.aggregate(model.run(data, meta_of(recs[i]) if metadata else NEUTRAL).logits, t, b))
+                q = sigmoid(infer.aggregate(model.run(data, meta_of(recs[i]) if metadata else NEUTRAL), t, b))
                 ok = bool(q < th)
             gone += ok
             good += bool(ok and f >= 0.8 and k >= 0.95)

@@ -20,6 +20,7 @@ class Raw:
     unsafe: np.ndarray  # [tokens] probability that a token is unsafe, the maximum over its windows
     category: np.ndarray  # [tokens] most probable category but none
     ranges: np.ndarray  # [tokens, 2] original bytes
+    n: int = 0  # windows of the record, those that the first stage cleared included
 
 
 def softmax(x: np.ndarray) -> np.ndarray:
@@ -45,6 +46,11 @@ class Model:
         self.tok = Tokenizer(folder / "tokenizer.json")
         cfg = folder / "model.json"
         self.cfg = json.loads(cfg.read_text()) if cfg.exists() else {}
+        self.stage1 = None
+        if "stage1" in self.cfg:
+            from .stage1 import Stage1
+
+            self.stage1 = Stage1.load(folder / self.cfg["stage1"]["file"])
         self.window = self.cfg.get("window", WINDOW)
         self.stride = self.cfg.get("stride", STRIDE)
 
@@ -56,6 +62,11 @@ class Model:
 
     def run(self, data: bytes, meta: Meta = NEUTRAL) -> Raw:
         s, st, en, ids, off, head, starts = self.windows(data, meta)
+        n = len(starts)
+        if self.stage1 and n >= self.cfg["stage1"]["min_windows"]:
+            s1 = [self.stage1.raw(ids[a : a + self.window]) for a in starts]
+            keep = [a for a, v in zip(starts, s1) if v * self.stage1.scale >= self.stage1.threshold]
+            starts = keep or [starts[int(np.argmax(s1))]]
         lg, sc, rs = [], [], []
         unsafe = np.zeros(len(ids), np.float32)
         cat = np.full(len(ids), 4, np.int64)
@@ -73,12 +84,12 @@ class Model:
             cat[a : a + len(w)] = np.where(better, p[:, 1:].argmax(-1) + 1, cat[a : a + len(w)]) if len(w) else cat[a:a]
             unsafe[a : a + len(w)] = np.maximum(unsafe[a : a + len(w)], u)
         rng = np.array([[st[x], en[y - 1]] for x, y in off], np.int64).reshape(-1, 2)
-        return Raw(np.array(lg), np.array(sc), np.array(rs), unsafe, cat, rng)
+        return Raw(np.array(lg), np.array(sc), np.array(rs), unsafe, cat, rng, n)
 
 
-def aggregate(logits: np.ndarray, temperature: float = 1.0, bias: float = 0.0) -> float:
+def aggregate(raw: Raw, temperature: float = 1.0, bias: float = 0.0) -> float:
     """The record's calibrated attack logit: the worst window, corrected for the number of windows."""
-    return float(attack_logit(logits).max() / temperature - bias * np.log(len(logits)))
+    return float(attack_logit(raw.logits).max() / temperature - bias * np.log(raw.n))
 
 
 def token_runs(unsafe: np.ndarray, threshold: float, gap: int, minimum: int) -> list[tuple[int, int]]:

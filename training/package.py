@@ -83,7 +83,7 @@ def golden(model: infer.Model, cfg: dict) -> list[dict]:
     for data, meta, note in golden_inputs():
         s, st, en, ids, off, head, starts = model.windows(data, meta)
         raw = model.run(data, meta)
-        z = infer.aggregate(raw.logits, cfg["temperature"], cfg["window_bias"])
+        z = infer.aggregate(raw, cfg["temperature"], cfg["window_bias"])
         g: dict = {"note": note}
         try:
             g["text"] = data.decode("utf-8")
@@ -92,6 +92,8 @@ def golden(model: infer.Model, cfg: dict) -> list[dict]:
         if meta != NEUTRAL:
             g["meta"] = {k: v for k, v in meta.__dict__.items()}
         g |= {"prepared": s, "header_ids": head, "ids": ids, "windows": starts}
+        if model.stage1:
+            g["stage1"] = [model.stage1.raw(ids[a : a + model.window]) for a in starts]
         g["token_bytes"] = [[int(a), int(b)] for a, b in raw.ranges]
         g["decision_logits"] = [[round(float(v), 5) for v in w] for w in raw.logits]
         g["scores"] = [[round(float(v), 5) for v in w] for w in raw.scores]
@@ -119,11 +121,14 @@ def write(folder: Path, cfg: dict, golden_file: Path | None = None, extra: dict 
         "thresholds": cfg["thresholds"],
         "span": {k: cfg["span"][k] for k in ("threshold", "gap", "min_tokens")},
         "sha256": {"model.onnx": E.sha256(folder / "model.onnx"), "tokenizer.json": E.sha256(folder / "tokenizer.json")},
+        **({"stage1": {"file": "stage1.bin", "min_windows": cfg.get("stage1_min_windows", 4)}} if (folder / "stage1.bin").exists() else {}),
         **(extra or {}),
         **({"dev": cfg["dev"]} if "dev" in cfg else {}),
     }
+    if "stage1" in doc:
+        doc["sha256"]["stage1.bin"] = E.sha256(folder / "stage1.bin")
+    (folder / "model.json").write_text(json.dumps(doc))
     m = infer.Model(folder)
-    m.window, m.stride = WINDOW, STRIDE
     vec = golden(m, cfg)
     if golden_file:
         golden_file.parent.mkdir(parents=True, exist_ok=True)

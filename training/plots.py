@@ -29,7 +29,7 @@ def draw(recs: list[dict], raws: list[infer.Raw], cfg: dict, out: Path, name: st
     import matplotlib.pyplot as plt
 
     y = np.array([x["kind"] == "attack" for x in recs])
-    z = np.array([infer.aggregate(r.logits, cfg["temperature"], cfg["window_bias"]) for r in raws])
+    z = np.array([infer.aggregate(r, cfg["temperature"], cfg["window_bias"]) for r in raws])
     p, th = sigmoid(z), cfg["thresholds"]["stop"]
 
     fig, ax = plt.subplots(figsize=(4.6, 4.2), dpi=110)

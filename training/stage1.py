@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 BITS = 16
-SPAN = 24
+SPAN = 40
 MAGIC = b"ADS1"
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from training import generate as G
-from training import infer, labels, mix
+from training import infer, labels, mix, stage1
 from training.prepare import prepare, prepare_text, prepare_with_span
 from training.record import (
     MAX_HEADER_TOKENS,
@@ -165,4 +165,21 @@ def test_runs_and_aggregate():
     u = np.array([0, 0.9, 0.9, 0, 0.9, 0, 0, 0, 0, 0.9])
     assert infer.token_runs(u, 0.5, 2, 2) == [(1, 5)]
     one = np.array([[0.0, 1.0, 0.0, 0.0]])
-    assert infer.aggregate(one, 1.0, 0.5) > infer.aggregate(np.repeat(one, 4, 0), 1.0, 0.5)
+    raw = infer.Raw(one, one, one, u, u, u, 1)
+    assert infer.aggregate(raw, 1.0, 0.5) > infer.aggregate(infer.Raw(one, one, one, u, u, u, 4), 1.0, 0.5)
+
+
+def test_stage1(tmp_path, tok):
+    m = mix.build(None, tok, 7, 0.02, progress=False)
+    first = stage1.train(m, epochs=8, lr=0.05)
+    first.threshold = 0.25
+    first.save(tmp_path / "s")
+    again = stage1.Stage1.load(tmp_path / "s")
+    y = np.array(m["decision"]) > 0
+    sc = np.array([again.score(x) for x in m["ids"]])
+    assert np.allclose(sc, [first.score(x) for x in m["ids"]]) and again.threshold == 0.25
+    assert sc[y].mean() > sc[~y].mean()
+    u, b = stage1.features(np.array([101, 30000]))
+    assert u.tolist() == [((i * 2654435761) & 0xFFFFFFFF) >> 16 for i in (101, 30000)]
+    assert b[1] == ((((101 * 31337 + 30000) & 0xFFFFFFFF) * 2246822519) & 0xFFFFFFFF) >> 16
+    assert again.raw([]) == 0
