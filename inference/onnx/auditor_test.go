@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"example.org/auditd/inference"
+	"example.org/auditd/inference/inferencetest"
 	"example.org/auditd/schema"
 )
 
@@ -359,4 +360,8 @@ func TestNotALibrary(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
+}
+
+func TestConformance(t *testing.T) {
+	inferencetest.Run(t, func(t *testing.T) inference.Auditor { return testAuditor(t, nil) })
 }

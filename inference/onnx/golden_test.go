@@ -105,7 +105,7 @@ func TestGolden(t *testing.T) {
 		}
 	}
 	j := &job{done: make(chan struct{}, 1)}
-	l := a.engine.lane()
+	l := a.engines[0].lane()
 	defer l.close()
 	for _, g := range all {
 		f := g.flow(t)
