@@ -3,6 +3,7 @@ package onnx
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -73,9 +74,17 @@ func TestLinear(t *testing.T) {
 		{[]int32{9, 9, 9, 7, 7, 9, 9}, 9, false},  // the best place counts
 		{[]int32{7, 1, 7, 1, 7, 1, 7}, 10, false}, // 5
 	} {
-		if got := l.score(c.ids); got != c.score || l.clears(c.ids) != c.clears {
-			t.Errorf("%v: score %d, clears %v; want %d, %v", c.ids, got, l.clears(c.ids), c.score, c.clears)
+		if got := l.score(c.ids); got != c.score || (float64(got)*l.scale < l.threshold) != c.clears {
+			t.Errorf("%v: score %d, want %d", c.ids, got, c.score)
 		}
+	}
+	ids := []int32{1, 7, 7, 1, 9, 7, 7, 7}
+	if got := l.choose(nil, ids, []int32{0, 3, 5}, 3); !slices.Equal(got, []int32{0, 2}) {
+		t.Errorf("windows %v", got)
+	}
+	l.threshold = 100
+	if got := l.choose(nil, ids, []int32{0, 3, 5}, 3); !slices.Equal(got, []int32{2}) {
+		t.Errorf("all cleared: windows %v, want the worst", got)
 	}
 	good := linearFile(8, 3, 1, 1, nil)
 	for name, bad := range map[string][]byte{
@@ -105,7 +114,7 @@ func TestFirstStage(t *testing.T) {
 	}
 	a.first = l
 	s, err := a.Score(t.Context(), nil, text)
-	if err != nil || s.Encoded != 0 || s.Windows < 3 || s.Attack >= a.stop {
+	if err != nil || s.Encoded != 1 || s.Windows < 3 || s.Attack >= a.stop {
 		t.Errorf("benign: %v, %+v", err, s)
 	}
 	s, err = a.Score(t.Context(), nil, text+" bomb "+text)
@@ -116,7 +125,7 @@ func TestFirstStage(t *testing.T) {
 		t.Errorf("short: %v, %+v", err, s)
 	}
 	rep, use, err := a.AuditText(t.Context(), text)
-	if err != nil || rep.Decision != schema.Allow || use.Windows != 0 {
+	if err != nil || rep.Decision != schema.Allow || use.Windows != 1 {
 		t.Errorf("report %v, %v, %+v", err, rep.Decision, use)
 	}
 }
