@@ -14,6 +14,7 @@ type job struct {
 	text   wordpiece.Text
 	toks   wordpiece.Tokens
 	head   wordpiece.Tokens
+	offset int // of the text in the payload
 	line   []byte
 	header []int32
 	starts []int32 // first token of each window

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strings"
 
 	"example.org/auditd/inference"
 	"example.org/auditd/schema"
@@ -89,7 +90,11 @@ func (a *Auditor) cut(j *job, f *schema.Flow, payload string) (err error) {
 		}
 	}()
 	a.header(j, f)
-	a.tok.Prepare(&j.text, payload)
+	// The marker of an earlier rewrite is the daemon's own words, says nothing
+	// of the content, and must not be held against it.
+	body := strings.TrimPrefix(payload, schema.MarkUntrusted)
+	j.offset = len(payload) - len(body)
+	a.tok.Prepare(&j.text, body)
 	j.toks.Reset()
 	a.tok.Append(&j.toks, j.text.Bytes())
 	j.starts = windows(j.starts[:0], len(j.toks.IDs), a.set.Window, a.set.Stride)
