@@ -52,13 +52,8 @@ var mayImport = map[string]string{
 	"precheck/command":         "",
 	"precheck/endpoint":        "",
 	"precheck/secret":          "precheck/keyword",
-	"schema":           "",
-	"inference":        "schema",
-	"sqlite":           "",
-	"internal/durable": "",
-	"dualview":         "schema",
-	"dualview/canary":  "", // imported by tests only
-	"dualview/policy":  "schema dualview internal/durable",
+	"dualview/canary":          "", // imported by tests only
+	"dualview/policy":          "schema dualview internal/durable",
 }
 
 // onlyIn confines heavy or dangerous imports to the packages that wrap them.
@@ -68,7 +63,7 @@ var onlyIn = map[string]string{
 	"golang.org/x/mod/sumdb/note":             "auditlog",
 	"golang.org/x/mod/sumdb/tlog":             "auditlog",
 	"cel.dev/cel-go/cel":                      "policy",
-	"gopkg.in/yaml.v3":                        "policy cmd/auditd",
+	"gopkg.in/yaml.v3":                        "policy dualview/policy cmd/auditd",
 	"github.com/yalue/onnxruntime_go":         "inference/onnx",
 	"github.com/sugarme/tokenizer":            "inference/onnx/wordpiece",
 	"github.com/sugarme/tokenizer/pretrained": "inference/onnx/wordpiece",
