@@ -3,6 +3,7 @@ package firewall
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -163,6 +164,7 @@ func TestFailsClosed(t *testing.T) {
 		{"auditor hangs", func(r *rig) {
 			r.audit = func(context.Context, *schema.Record) (schema.Report, error) { select {} }
 		}, &schema.Flow{Payload: "x", DeadlineMS: 40}, schema.Block, schema.StageAuditor, "auditor_timeout"},
+		{"auditor absent", func(r *rig) { r.notReady = fmt.Errorf("no library: %w", inference.ErrAbsent) }, &schema.Flow{Payload: "x"}, schema.DeferToHuman, schema.StageAuditor, "auditor_not_ready"},
 		{"auditor not ready", func(r *rig) { r.notReady = errors.New("loading") }, &schema.Flow{Payload: "x", DeadlineMS: 40}, schema.DeferToHuman, schema.StageAuditor, "auditor_not_ready"},
 
 		{"rewrite adds text", func(r *rig) {

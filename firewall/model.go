@@ -16,8 +16,8 @@ const readyPoll = 20 * time.Millisecond
 
 // await waits until ready returns nil or ctx ends.
 func await(ctx context.Context, ready func() error) error {
-	if ready() == nil {
-		return nil
+	if err := ready(); err == nil || errors.Is(err, inference.ErrAbsent) {
+		return err // what is not there does not come by waiting for it
 	}
 	tick := time.NewTicker(readyPoll)
 	defer tick.Stop()

@@ -35,6 +35,10 @@ type Arbiter interface {
 	Arbitrate(ctx context.Context, rec *schema.ArbiterRecord) (schema.ArbiterReport, schema.Usage, error)
 }
 
+// ErrAbsent is wrapped by what Ready returns when waiting is of no use: nothing
+// is being loaded, the owner has to mend something first.
+var ErrAbsent = errors.New("it is not there")
+
 // Cause says why a model call gave no usable report. Every cause blocks; they
 // differ in what the owner has to mend, and are counted apart.
 type Cause uint8

@@ -150,7 +150,11 @@ func usageOf(d *schema.Decision, i int) string {
 		return ""
 	}
 	u := d.Usage[i]
-	text := u.Model + ", " + millis(u.DurationMS)
+	name := u.Model
+	if name == "" || strings.HasPrefix(name, "hmac:") {
+		name = u.Backend
+	}
+	text := name + ", " + millis(u.DurationMS)
 	if u.PromptTokens > 0 {
 		text += fmt.Sprintf(", %d+%d tokens", u.PromptTokens, u.OutputTokens)
 	}

@@ -253,7 +253,7 @@ type absent struct {
 }
 
 func (a absent) Identity() string { return a.name + " (missing)" }
-func (a absent) Ready() error     { return a.err }
+func (a absent) Ready() error     { return fmt.Errorf("%w (%w)", a.err, inference.ErrAbsent) }
 
 func (a absent) Audit(context.Context, *schema.Record) (schema.Report, schema.Usage, error) {
 	return schema.Report{}, schema.Usage{}, a.fail()

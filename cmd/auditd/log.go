@@ -61,8 +61,19 @@ func (p *program) logShowCommand() *cobra.Command {
 	}
 }
 
+// begun says when there is no log yet, which is not a log that was lost.
+func begun(state string) error {
+	if _, err := os.Stat(filepath.Join(state, "log")); errors.Is(err, fs.ErrNotExist) {
+		return hint(errors.New("there is no decision log yet"), "`auditd serve` starts one")
+	}
+	return nil
+}
+
 // lookup finds a record by its decision's id or by its index.
 func lookup(dir, what string) (*auditlog.Line, error) {
+	if err := begun(dir); err != nil {
+		return nil, err
+	}
 	index, id := int64(0), what
 	if n, err := strconv.ParseInt(what, 10, 64); err == nil && n >= 0 {
 		index, id = n, ""
@@ -71,8 +82,6 @@ func lookup(dir, what string) (*auditlog.Line, error) {
 	switch {
 	case errors.Is(err, auditlog.ErrNotFound):
 		return nil, hint(fmt.Errorf("the log has no decision %s", oneLine(what, 60)), "`auditd log tail` lists the newest")
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, hint(errors.New("there is no decision log yet"), "`auditd serve` starts one")
 	case err != nil:
 		return nil, fmt.Errorf("read the log: %w", err)
 	}
@@ -147,11 +156,11 @@ func (p *program) logTailCommand() *cobra.Command {
 }
 
 func (p *program) tail(ctx context.Context, cfg *Config, n int64, follow bool) error {
+	if err := begun(cfg.State); err != nil {
+		return err
+	}
 	size := int64(0)
 	for line, err := range auditlog.Lines(cfg.State, 0) {
-		if errors.Is(err, fs.ErrNotExist) {
-			return hint(errors.New("there is no decision log yet"), "`auditd serve` starts one")
-		}
 		if err != nil {
 			return fmt.Errorf("read the log: %w", err)
 		}
@@ -225,10 +234,10 @@ you kept elsewhere it also finds a log that was rewritten and signed anew.`,
 					return fmt.Errorf("read the checkpoint: %w", err)
 				}
 			}
-			sum, err := auditlog.VerifyAgainst(cfg.State, key, checkpoint)
-			if errors.Is(err, fs.ErrNotExist) && !isDir(filepath.Join(cfg.State, "log")) {
-				return hint(errors.New("there is no decision log yet"), "`auditd serve` starts one")
+			if err := begun(cfg.State); err != nil {
+				return err
 			}
+			sum, err := auditlog.VerifyAgainst(cfg.State, key, checkpoint)
 			if err != nil {
 				return fmt.Errorf("THE LOG DOES NOT VERIFY: %w", err)
 			}
@@ -265,6 +274,9 @@ func (p *program) logExportCommand() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			cfg, err := p.config()
 			if err != nil {
+				return err
+			}
+			if err := begun(cfg.State); err != nil {
 				return err
 			}
 			host, _ := os.Hostname()

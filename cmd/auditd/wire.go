@@ -51,23 +51,23 @@ func newDaemon(ctx context.Context, cfg *Config, getenv func(string) string, log
 }
 
 // newDaemonWith is newDaemon with judges of the caller's; a benchmark's.
-func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string, logger *slog.Logger, judging *judges) (d *daemon, err error) {
+func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string, logger *slog.Logger, judging *judges) (_ *daemon, err error) {
 	ctx, stop := context.WithCancel(ctx)
-	d = &daemon{cfg: cfg, logger: logger, stop: stop}
+	d := &daemon{cfg: cfg, logger: logger, stop: stop}
 	defer func() {
 		if err != nil {
 			d.Close()
 		}
 	}()
-	if err := durable.MkdirAll(cfg.State); err != nil {
-		return nil, fmt.Errorf("make the state directory: %w", err)
-	}
 	if d.policy, err = loadPolicy(cfg.Policy); err != nil {
 		return nil, err
 	}
 	checker, err := newChecker(d.policy, cfg, getenv)
 	if err != nil {
 		return nil, err
+	}
+	if err := durable.MkdirAll(cfg.State); err != nil {
+		return nil, fmt.Errorf("make the state directory: %w", err)
 	}
 	if err := d.openStores(checker); err != nil {
 		return nil, err

@@ -1,0 +1,60 @@
+GO ?= go
+BIN := bin/auditd
+FUZZTIME ?= 20
+PYTHON ?= python3
+
+.DEFAULT_GOAL := help
+.PHONY: help run serve build test check deps golden bench fuzz integration train-smoke clean
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+
+run: build ## Start the daemon, show a benign and a poisoned web page, explain, stop
+	@scripts/demo.sh $(BIN)
+
+serve: build ## Start the daemon and leave it running
+	@$(BIN) serve
+
+build: deps ## Build bin/auditd
+	@mkdir -p bin
+	@$(GO) build -o $(BIN) ./cmd/auditd
+
+test: deps check ## Run every test
+	$(GO) test ./...
+
+check: ## Check formatting and run go vet
+	@out=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go')); \
+	if [ -n "$$out" ]; then echo "not formatted:" >&2; echo "$$out" >&2; exit 1; fi
+	$(GO) vet ./...
+
+deps: ## Fetch what is missing, pinned and checked: modules, ONNX Runtime
+	@command -v gcc >/dev/null || { echo "gcc is needed: apt-get install gcc libc6-dev" >&2; exit 1; }
+	@$(GO) mod download
+	@scripts/onnxruntime.sh >/dev/null
+
+golden: ## Rewrite golden files after a change that is meant
+	$(GO) test ./schema ./httpapi ./cmd/auditd -update
+	$(GO) test ./prompts -update
+
+bench: build ## Measure latency and the packages' benchmarks
+	$(BIN) bench latency
+	$(GO) test -run '^$$' -bench . -benchmem ./precheck/... ./firewall ./auditlog ./inference/onnx/...
+
+fuzz: ## Fuzz every target for FUZZTIME seconds
+	@scripts/fuzz.sh $(FUZZTIME)
+
+integration: build ## Test against a real Ollama server with a real small model
+	scripts/testmodel.sh scripts/integration.sh $(BIN)
+
+train-smoke: .venv/ready ## Train, export and check a tiny model (a minute)
+	.venv/bin/python -m training smoke --out build/smoke
+	.venv/bin/python -m pytest -q training/tests
+
+.venv/ready: training/requirements.txt
+	$(PYTHON) -m venv .venv
+	.venv/bin/pip install --quiet --disable-pip-version-check --no-deps -r training/requirements.txt
+	.venv/bin/python training/cpu_torch.py
+	@touch $@
+
+clean: ## Remove what was built here
+	rm -rf bin build .venv
