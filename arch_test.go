@@ -25,6 +25,7 @@ var mayImport = map[string]string{
 	"dualview":         "schema",
 	"dualview/canary":  "", // imported by tests only
 	"dualview/policy":  "schema dualview internal/durable",
+	"dualview/usage":   "schema dualview",
 }
 
 // onlyIn confines heavy or dangerous imports to the packages that wrap them.
