@@ -54,14 +54,8 @@ var mayImport = map[string]string{
 	"precheck/secret":          "precheck/keyword",
 	"dualview/canary":          "", // imported by tests only
 	"dualview/policy":          "schema dualview internal/durable",
-	"schema":           "",
-	"inference":        "schema",
-	"sqlite":           "",
-	"internal/durable": "",
-	"dualview":         "schema",
-	"dualview/canary":  "", // imported by tests only
-	"dualview/policy":  "schema dualview internal/durable",
-	"dualview/usage":   "schema dualview",
+	"dualview/canary":          "", // imported by tests only
+	"dualview/usage":           "schema dualview",
 }
 
 // onlyIn confines heavy or dangerous imports to the packages that wrap them.
