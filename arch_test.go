@@ -54,7 +54,6 @@ var mayImport = map[string]string{
 	"precheck/secret":          "precheck/keyword",
 	"dualview/canary":          "", // imported by tests only
 	"dualview/policy":          "schema dualview internal/durable",
-	"dualview/canary":          "", // imported by tests only
 	"dualview/usage":           "schema dualview",
 }
 
