@@ -108,7 +108,7 @@ func (b *Backend) send(ctx context.Context, p *prompts.Prompt, usage *schema.Usa
 	usage.OutputTokens += resp.EvalCount
 	usage.LoadMS += float64(resp.LoadDuration) / float64(time.Millisecond)
 	b.used()
-	if err := b.checkCounts(resp); err != nil {
+	if err := b.checkCounts(p.System, resp); err != nil {
 		return "", err
 	}
 	return resp.Message.Content, nil
@@ -117,9 +117,14 @@ func (b *Backend) send(ctx context.Context, p *prompts.Prompt, usage *schema.Usa
 // checkCounts finds out a prompt or an answer that the server cut. A prompt
 // whose front was dropped fills the context; one that lost its middle or end
 // fails the codes; and none has fewer tokens than its stable part alone.
-func (b *Backend) checkCounts(resp *api.ChatResponse) error {
+func (b *Backend) checkCounts(system string, resp *api.ChatResponse) error {
 	b.mu.Lock()
 	base := b.base
+	if system != b.system {
+		// The arbiter's text, which loading did not count. No tokenizer makes
+		// fewer tokens of English than an eighth of its bytes.
+		base = len(system) / 8
+	}
 	b.mu.Unlock()
 	cut := func(why string) error {
 		return &inference.Error{Cause: inference.CauseTruncated, Backend: "ollama", Err: errors.New(why)}

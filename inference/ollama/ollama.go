@@ -64,6 +64,7 @@ type Backend struct {
 	digest  string        // of the loaded model
 	version string        // of the server
 	base    int           // the server's count of tokens of a prompt without a case
+	system  string        // the system text that base belongs to
 	thinks  bool          // the model can think, so it is told not to
 	fresh   time.Time     // when the model is unloaded unless it is used again
 	probe   *Probe

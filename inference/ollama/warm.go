@@ -146,6 +146,7 @@ func (b *Backend) loadOnce() error {
 	b.mu.Lock()
 	// The end of a chat template may be shorter than that of another message.
 	b.base = resp.PromptEvalCount - templateTokens
+	b.system = system
 	b.mu.Unlock()
 	b.used()
 	return nil
