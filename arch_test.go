@@ -54,6 +54,7 @@ var mayImport = map[string]string{
 	"precheck/secret":          "precheck/keyword",
 	"dualview/canary":          "", // imported by tests only
 	"dualview/policy":          "schema dualview internal/durable",
+	"dualview/usage":           "schema dualview",
 }
 
 // onlyIn confines heavy or dangerous imports to the packages that wrap them.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	"example.org/auditd/inference"
@@ -24,8 +25,8 @@ type Config struct {
 	CacheDir string        // auditd's cache folder, where scripts/onnxruntime.sh puts the library
 	Model    fs.FS         // folder with model.json; nil: the embedded one
 	Digest   schema.Digest // that model.json must have; empty: any
-	Threads  int           // that one window runs on; 0: the number of processors, at most 4
-	Lanes    int           // windows that run at once; 0: 1
+	Threads  int           // that a lone window runs on; 0: the number of processors, at most 4
+	Lanes    int           // windows that run at once, each on one thread; 0: the same
 	Queue    int           // audits that may wait or run; 0: 256
 	Log      *slog.Logger  // nil: discard
 }
@@ -42,7 +43,7 @@ type Auditor struct {
 
 	loaded  chan struct{} // closed when loading ended
 	loadErr error         // valid once loaded is closed
-	engine  *engine       // the same
+	engines []*engine     // the same
 	first   *linear       // the same; nil without a first stage
 	loadMS  float64       // the same
 }
@@ -61,7 +62,7 @@ func New(c Config) (*Auditor, error) {
 		c.Threads = min(runtime.NumCPU(), 4)
 	}
 	if c.Lanes <= 0 {
-		c.Lanes = 1
+		c.Lanes = min(runtime.NumCPU(), 4)
 	}
 	if c.Queue <= 0 {
 		c.Queue = 256
@@ -103,23 +104,40 @@ func (a *Auditor) load(c Config) {
 			return
 		}
 	}
-	if a.engine, a.loadErr = newEngine(a.set, c.Threads); a.loadErr != nil {
+	a.sched.both = c.Threads > 1
+	if a.loadErr = a.lanes(c.Lanes, 1); a.loadErr != nil {
 		return
 	}
-	for range c.Lanes {
-		l := a.engine.lane()
-		// A first run finds a model that does not fit the contract before a
-		// flow does, and touches the weights.
-		if a.loadErr = warm(l, &a.tok.Special); a.loadErr != nil {
-			l.close()
+	if c.Threads > 1 {
+		if a.loadErr = a.lanes(1, c.Threads); a.loadErr != nil {
 			return
 		}
-		a.sched.start(func(j *job, w int) error { return a.window(l, j, w) }, l.close)
 	}
 	a.set.Model, a.set.Tokenizer, a.set.Linear = nil, nil, nil // what was read out of them stays
+	debug.FreeOSMemory()                                       // loading leaves about 60 MB of garbage behind
 	a.loadMS = float64(time.Since(start)) / float64(time.Millisecond)
 	a.log.InfoContext(context.Background(), "auditor loaded", slog.String("model", a.set.Name), slog.String("version", a.set.Version),
 		slog.String("digest", string(a.set.Digest)), slog.Int("threads", c.Threads), slog.Int("lanes", c.Lanes), slog.Float64("ms", a.loadMS))
+}
+
+// lanes loads the model once more and starts n lanes of so many threads.
+func (a *Auditor) lanes(n, threads int) error {
+	e, err := newEngine(a.set, threads)
+	if err != nil {
+		return err
+	}
+	a.engines = append(a.engines, e)
+	for range n {
+		l := e.lane()
+		// A first run finds a model that does not fit the contract before a
+		// flow does, and touches the weights.
+		if err := warm(l, &a.tok.Special); err != nil {
+			l.close()
+			return err
+		}
+		a.sched.start(threads > 1, func(j *job, w int) error { return a.window(l, j, w) }, l.close)
+	}
+	return nil
 }
 
 func warm(l *lane, sp *Special) error {
@@ -147,8 +165,8 @@ func (a *Auditor) Wait(ctx context.Context) error {
 func (a *Auditor) Close() error {
 	<-a.loaded
 	a.sched.close()
-	if a.engine != nil {
-		a.engine.close()
+	for _, e := range a.engines {
+		e.close()
 	}
 	return nil
 }

@@ -151,9 +151,10 @@ func BenchmarkClients(b *testing.B) {
 // reaches in operations: 2 for each weight and token, and attention's products.
 func BenchmarkRow(b *testing.B) {
 	a := benchAuditor(b)
-	for _, n := range []int{32, 64, 128, 256} {
-		b.Run(strconv.Itoa(n), func(b *testing.B) {
-			l := a.engine.lane()
+	for k, n := range []int{32, 64, 128, 256, 32, 64, 128, 256} {
+		e := a.engines[k/4%len(a.engines)]
+		b.Run(strconv.Itoa(n)+[]string{"/narrow", "/wide"}[k/4], func(b *testing.B) {
+			l := e.lane()
 			defer l.close()
 			ids := make([]int32, n-3)
 			for i := range ids {

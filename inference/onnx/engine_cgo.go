@@ -59,6 +59,8 @@ func newEngine(set *Set, threads int) (*engine, error) {
 		// Rows come in every length; a plan for each would only cost memory.
 		opts.SetMemPattern(false),
 		opts.SetLogSeverityLevel(ort.LoggingLevelError),
+		// Threads spin within a run and sleep after it.
+		opts.AddSessionConfigEntry("session.force_spinning_stop", "1"),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("session options: %w", err)

@@ -27,6 +27,7 @@ type golden struct {
 	Scores   [][3]float64 `json:"scores"`
 	Residual [][8]float64 `json:"residual"`
 	P        float64      `json:"probability"`
+	Stage1   []int        `json:"stage1"` // raw score of each window
 	Spans    [][2]int     `json:"spans"`
 }
 
@@ -88,10 +89,9 @@ func TestGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := testAuditor(t, func(c *Config) { c.Model = model })
-	a.first = nil // golden scores are the encoder's on every window
-	// Between machines the int8 kernels differ in the last bits, and the
-	// scale of the activations is taken over the whole row.
-	const tolerance = 1e-2
+	// Equal runtimes agree to 1e-4; processors and versions round the
+	// activations differently (training's contract).
+	const tolerance = 0.05
 	worst := 0.0
 	near := func(note, what string, got float32, want float64) {
 		t.Helper()
@@ -105,7 +105,7 @@ func TestGolden(t *testing.T) {
 		}
 	}
 	j := &job{done: make(chan struct{}, 1)}
-	l := a.engine.lane()
+	l := a.engines[0].lane()
 	defer l.close()
 	for _, g := range all {
 		f := g.flow(t)
@@ -129,17 +129,27 @@ func TestGolden(t *testing.T) {
 				t.Errorf("%s: token %d is [%d,%d), want %v", g.Note, i, from, to, want)
 			}
 		}
-		for w := range j.starts {
-			if err := a.window(l, j, w); err != nil {
+		for w, want := range g.Stage1 {
+			from := int(j.starts[w])
+			if got := a.first.score(j.toks.IDs[from:min(from+a.set.Window, len(j.toks.IDs))]); got != want {
+				t.Errorf("%s: first stage says %d of window %d, want %d", g.Note, got, w, want)
+			}
+		}
+		if len(j.todo) != len(g.Decision) {
+			t.Errorf("%s: %d windows for the encoder, want %d", g.Note, len(j.todo), len(g.Decision))
+			continue
+		}
+		for k, w := range j.todo { // golden scores are of the windows that ran
+			if err := a.window(l, j, int(w)); err != nil {
 				t.Fatal(err)
 			}
-			for i, want := range g.Decision[w] {
+			for i, want := range g.Decision[k] {
 				near(g.Note, "decision", j.classes[w][i], want)
 			}
-			for i, want := range g.Scores[w] {
+			for i, want := range g.Scores[k] {
 				near(g.Note, "score", j.scores[w][i], want)
 			}
-			for i, want := range g.Residual[w] {
+			for i, want := range g.Residual[k] {
 				near(g.Note, "residual", j.residual[w][i], want)
 			}
 		}

@@ -14,6 +14,7 @@ type job struct {
 	text   wordpiece.Text
 	toks   wordpiece.Tokens
 	head   wordpiece.Tokens
+	offset int // of the text in the payload
 	line   []byte
 	header []int32
 	starts []int32 // first token of each window
@@ -41,15 +42,23 @@ type job struct {
 
 // scheduler gives windows to lanes, one window of each waiting job in turn, so
 // that a long text does not hold up short ones.
+//
+// There are two kinds of lanes. A wide one runs a window on several threads,
+// which answers a lone flow soonest; narrow ones run a window on one thread
+// each, which gets the most windows done. So the wide lane takes a window only
+// while there is one in all, and the narrow lanes the rest.
 type scheduler struct {
-	mu     sync.Mutex
-	wake   sync.Cond // of mu: a job came, or the end
-	jobs   []*job    // jobs with windows left to start; guarded by mu
-	active int       // jobs admitted and not finished; guarded by mu
-	closed bool      // guarded by mu
-	limit  int
-	pool   sync.Pool
-	lanes  sync.WaitGroup
+	mu      sync.Mutex
+	wake    sync.Cond // of mu: a job came, a window was done, or the end
+	jobs    []*job    // jobs with windows left to start; guarded by mu
+	pending int       // windows of jobs left to start; guarded by mu
+	running int       // windows that lanes run; guarded by mu
+	active  int       // jobs admitted and not finished; guarded by mu
+	closed  bool      // guarded by mu
+	limit   int
+	both    bool // there are lanes of both kinds
+	pool    sync.Pool
+	lanes   sync.WaitGroup
 }
 
 func (s *scheduler) init(limit int) {
@@ -94,18 +103,19 @@ func (s *scheduler) submit(j *job) {
 	j.left.Store(int32(len(j.todo)))
 	s.mu.Lock()
 	s.jobs = append(s.jobs, j)
+	s.pending += len(j.todo)
 	s.mu.Unlock()
 	s.wake.Broadcast()
 }
 
 // start runs a lane until the scheduler is closed.
-func (s *scheduler) start(run func(*job, int) error, end func()) {
+func (s *scheduler) start(wide bool, run func(*job, int) error, end func()) {
 	s.lanes.Add(1)
 	go func() {
 		defer s.lanes.Done()
 		defer end()
 		for {
-			j, w := s.take()
+			j, w := s.take(wide)
 			if j == nil {
 				return
 			}
@@ -115,6 +125,10 @@ func (s *scheduler) start(run func(*job, int) error, end func()) {
 					j.stop.Store(true)
 				}
 			}
+			s.mu.Lock()
+			s.running--
+			s.mu.Unlock()
+			s.wake.Broadcast() // whose turn it is may have changed
 			if j.left.Add(-1) == 0 {
 				j.done <- struct{}{}
 			}
@@ -123,10 +137,10 @@ func (s *scheduler) start(run func(*job, int) error, end func()) {
 }
 
 // take returns the next window to run; a nil job means the end.
-func (s *scheduler) take() (*job, int) {
+func (s *scheduler) take(wide bool) (*job, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.jobs) == 0 && !s.closed {
+	for !s.closed && (s.pending == 0 || s.both && wide != (s.pending == 1 && s.running == 0)) {
 		s.wake.Wait()
 	}
 	if len(s.jobs) == 0 {
@@ -135,6 +149,8 @@ func (s *scheduler) take() (*job, int) {
 	j := s.jobs[0]
 	w := int(j.todo[j.next])
 	j.next++
+	s.pending--
+	s.running++
 	copy(s.jobs, s.jobs[1:])
 	s.jobs[len(s.jobs)-1] = nil
 	s.jobs = s.jobs[:len(s.jobs)-1]

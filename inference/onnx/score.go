@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strings"
 
 	"example.org/auditd/inference"
 	"example.org/auditd/schema"
@@ -62,15 +63,13 @@ func (a *Auditor) score(ctx context.Context, f *schema.Flow, payload string) (Sc
 		a.sched.release(j, false)
 		return Scores{}, err
 	}
-	if len(j.todo) > 0 {
-		a.sched.submit(j)
-		select {
-		case <-j.done:
-		case <-ctx.Done():
-			j.stop.Store(true)
-			a.sched.release(j, false)
-			return Scores{}, ended(ctx)
-		}
+	a.sched.submit(j)
+	select {
+	case <-j.done:
+	case <-ctx.Done():
+		j.stop.Store(true)
+		a.sched.release(j, false)
+		return Scores{}, ended(ctx)
 	}
 	if e := j.failed.Load(); e != nil {
 		a.sched.release(j, false)
@@ -91,7 +90,11 @@ func (a *Auditor) cut(j *job, f *schema.Flow, payload string) (err error) {
 		}
 	}()
 	a.header(j, f)
-	a.tok.Prepare(&j.text, payload)
+	// The marker of an earlier rewrite is the daemon's own words, says nothing
+	// of the content, and must not be held against it.
+	body := strings.TrimPrefix(payload, schema.MarkUntrusted)
+	j.offset = len(payload) - len(body)
+	a.tok.Prepare(&j.text, body)
 	j.toks.Reset()
 	a.tok.Append(&j.toks, j.text.Bytes())
 	j.starts = windows(j.starts[:0], len(j.toks.IDs), a.set.Window, a.set.Stride)
@@ -100,10 +103,11 @@ func (a *Auditor) cut(j *job, f *schema.Flow, payload string) (err error) {
 	j.scores, j.residual = grow(j.scores, n), grow(j.residual, n)
 	j.unsafe, j.category = grow(j.unsafe, n*a.set.Window), grow(j.category, n*a.set.Window)
 	j.todo = j.todo[:0]
-	for w, from := range j.starts {
-		if a.first != nil && n >= a.first.minWindows && a.first.clears(j.toks.IDs[from:int(from)+a.set.Window]) {
-			continue
-		}
+	if a.first != nil && n >= a.first.minWindows {
+		j.todo = a.first.choose(j.todo, j.toks.IDs, j.starts, a.set.Window)
+		return nil
+	}
+	for w := range n {
 		j.todo = append(j.todo, int32(w))
 	}
 	return nil
@@ -137,17 +141,11 @@ func (a *Auditor) window(l *lane, j *job, w int) error {
 	return nil
 }
 
-// merge makes one verdict of the windows'. A text of which the first stage
-// cleared every window has that stage's bound as its score.
+// merge makes one verdict of what the windows say that the encoder saw.
 func (a *Auditor) merge(j *job) Scores {
 	s := Scores{Tokens: len(j.toks.IDs), Windows: len(j.starts), Encoded: len(j.todo)}
 	bias := a.set.WindowBias * math.Log(float64(len(j.starts)))
 	calibrated := func(w int) float64 { return j.decision[w]/a.set.Temperature - bias }
-	if len(j.todo) == 0 {
-		s.Attack = clearedLogit
-		s.Decision[outAllow] = -s.Attack
-		return s
-	}
 	worst := int(j.todo[0])
 	for _, t := range j.todo {
 		w := int(t)

@@ -69,7 +69,7 @@ func (a *Auditor) spans(j *job) ([]schema.Span, int) {
 			continue // counted, but past mending
 		}
 		from, to := j.text.Original(int(j.toks.Start[r.from]), int(j.toks.End[r.to-1]))
-		out = append(out, schema.Span{Start: from, End: to, Category: a.commonest(j, r)})
+		out = append(out, schema.Span{Start: j.offset + from, End: j.offset + to, Category: a.commonest(j, r)})
 	}
 	return out, carrier
 }
@@ -90,19 +90,21 @@ func (a *Auditor) commonest(j *job, r run) schema.SpanCategory {
 	return schema.SpanCategory(best)
 }
 
-// stub is how many words of a sentence may be left beside a span that was cut
-// out of it: fewer say nothing to a reader, but may still steer a model.
+// stub is how many words of a sentence may be left behind a span that was cut
+// out of it: fewer say nothing to a reader, but may still steer a model. What
+// stands before a span stays: it is as often a heading, a name or a bullet.
 const stub = 3
 
 // reach bounds how far widen looks, in bytes.
 const reach = 48
 
-// widen extends a span to whole words, and to the bounds of its sentence,
-// line or quoted string where it leaves only a stub of it.
+// widen fits a span to whole words, without the signs before its first one,
+// and to the end of its sentence, line or quoted string where it leaves only a
+// stub of it.
 func widen(payload string, s schema.Span) schema.Span {
 	for s.Start > 0 {
 		r, n := utf8.DecodeLastRuneInString(payload[:s.Start])
-		if !wordRune(r) || !startsWord(payload[s.Start:]) || s.Start-n < 0 {
+		if !wordRune(r) || !startsWord(payload[s.Start:]) {
 			break
 		}
 		s.Start -= n
@@ -115,32 +117,30 @@ func widen(payload string, s schema.Span) schema.Span {
 		}
 		s.End += n
 	}
-	left := payload[max(0, s.Start-reach):s.Start]
-	if i := strings.LastIndexFunc(left, bound); i >= 0 || len(left) == s.Start {
-		_, n := utf8.DecodeRuneInString(left[max(i, 0):])
-		if i < 0 {
-			i, n = 0, 0
-		}
-		if rest := left[i+n:]; len(strings.Fields(rest)) <= stub && strings.TrimSpace(rest) != "" && utf8.ValidString(rest) {
-			s.Start -= len(strings.TrimLeftFunc(rest, unicode.IsSpace))
-		}
+	if i := strings.IndexFunc(payload[s.Start:s.End], func(r rune) bool { return !leading(r) }); i > 0 {
+		s.Start += i
+	}
+	if s.Category == schema.SpanSecret {
+		return s // the sentence around it is no danger
 	}
 	right := payload[s.End:min(len(payload), s.End+reach)]
 	i := strings.IndexFunc(right, bound)
 	if i < 0 && s.End+len(right) == len(payload) {
 		i = len(right)
 	}
-	if i >= 0 && len(strings.Fields(right[:i])) <= stub {
-		end := i
-		if i < len(right) && strings.ContainsRune(".!?", rune(right[i])) {
-			end = i + 1 // the sentence's own stop
-		}
-		if end > 0 && (end > i || strings.TrimSpace(right[:end]) != "") {
-			s.End += len(strings.TrimRightFunc(right[:end], unicode.IsSpace))
-		}
+	if i < 0 || len(strings.Fields(right[:i])) > stub {
+		return s
 	}
+	end := i
+	if last := payload[s.End-1]; i < len(right) && strings.IndexByte(".!?", right[i]) >= 0 && (i > 0 || strings.IndexByte(".!?", last) < 0) {
+		end = i + 1 // the sentence's own stop
+	}
+	s.End += len(strings.TrimRightFunc(right[:end], unicode.IsSpace))
 	return s
 }
+
+// leading reports whether a span loses r in front of its first word.
+func leading(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(".,;:!?\"'>)]}|", r) }
 
 func startsWord(s string) bool {
 	r, _ := utf8.DecodeRuneInString(s)

@@ -31,10 +31,6 @@ type linear struct {
 	minWindows int
 }
 
-// clearedLogit is the score of a text whose windows were all cleared: as
-// surely benign as a report can say.
-const clearedLogit = -8
-
 // parseLinear reads training's file: "ADS1", bits and span as uint32, scale
 // and threshold as float32, little-endian, and a table of 2^bits int8.
 func parseLinear(data []byte, minWindows int) (*linear, error) {
@@ -65,9 +61,24 @@ func parseLinear(data []byte, minWindows int) (*linear, error) {
 	return l, nil
 }
 
-// clears reports whether a window needs no encoder.
-func (l *linear) clears(ids []int32) bool {
-	return float64(l.score(ids))*l.scale < l.threshold
+// choose appends the windows that the encoder must see to todo: those that are
+// not cleared, or the worst where all are, so that a report always rests on
+// the encoder.
+func (l *linear) choose(todo, ids, starts []int32, window int) []int32 {
+	worst, most := 0, math.MinInt
+	for w, from := range starts {
+		s := l.score(ids[from:min(int(from)+window, len(ids))])
+		if !(float64(s)*l.scale < l.threshold) {
+			todo = append(todo, int32(w))
+		}
+		if s > most {
+			worst, most = w, s
+		}
+	}
+	if len(todo) == 0 {
+		todo = append(todo, int32(worst))
+	}
+	return todo
 }
 
 func (l *linear) score(ids []int32) int {
