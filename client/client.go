@@ -73,7 +73,7 @@ type Error struct {
 	RetryAfter time.Duration
 }
 
-func (e *Error) Error() string { return "auditd: " + e.Detail.Message }
+func (e *Error) Error() string { return e.Detail.Message }
 
 // ErrNoDaemon is wrapped when nothing answers.
 var ErrNoDaemon = errors.New("no daemon answers (start one with `auditd serve`)")

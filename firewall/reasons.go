@@ -23,7 +23,7 @@ func messageOf(reason string) string {
 	case "no_arbiter", "arbiter_not_ready":
 		return "This needs a closer look than the local auditor can give, and no arbiter is available. The owner can approve it; retry with the ticket if one is given."
 	case "auditor_not_ready":
-		return "The auditor's model is still being loaded. Retry in a while, or let the owner approve it."
+		return "The auditor's model is missing or still being loaded. Retry in a while, or let the owner approve it."
 	case "auditor_missing":
 		return "Blocked: no auditor is configured. Ask the owner to run auditd doctor."
 	case "approved":

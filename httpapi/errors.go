@@ -68,8 +68,10 @@ func asProblem(err error) *problem {
 		return &problem{http.StatusConflict, "answered", "id", approval.ErrAnswered.Error(), 0}
 	case errors.Is(err, approval.ErrExpired):
 		return &problem{http.StatusConflict, "expired", "id", approval.ErrExpired.Error(), 0}
-	case errors.Is(err, approval.ErrNoGrant), errors.Is(err, approval.ErrGrantForm):
-		return &problem{http.StatusBadRequest, "grant", "grant", err.Error(), 0}
+	case errors.Is(err, approval.ErrNoGrant):
+		return &problem{http.StatusBadRequest, "grant", "grant", approval.ErrNoGrant.Error(), 0}
+	case errors.Is(err, approval.ErrGrantForm):
+		return &problem{http.StatusBadRequest, "grant", "grant", approval.ErrGrantForm.Error(), 0}
 	case errors.Is(err, credential.ErrNoPassphrase):
 		return errNoOwner
 	case errors.Is(err, credential.ErrWrong):

@@ -73,8 +73,9 @@ type Config struct {
 	KeepTexts Duration `yaml:"keep_texts"`
 
 	// LogLevel of the daemon's own messages on standard error: debug, info,
-	// warn or error. LogFormat: text or json.
-	LogLevel  string `yaml:"log_level"`
+	// warn or error.
+	LogLevel string `yaml:"log_level"`
+	// LogFormat of those messages: text or json.
 	LogFormat string `yaml:"log_format"`
 
 	ownerFile string // where the hash of the passphrase lies

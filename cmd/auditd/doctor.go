@@ -59,7 +59,10 @@ func (p *program) doctor(ctx context.Context) error {
 	d.cfg = cfg
 	source := p.configFile
 	if source == "" {
-		source = "the built-in defaults, or config.yaml in " + configDir(p.getenv)
+		source = filepath.Join(configDir(p.getenv), "config.yaml")
+		if _, err := os.Stat(source); err != nil {
+			source = "the built-in defaults; there is no " + source
+		}
 	}
 	d.say("configuration", "ok", source, "")
 	d.policy()

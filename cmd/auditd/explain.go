@@ -257,7 +257,7 @@ func (o *painter) signals(p *schema.Precheck) {
 		if x.Severity == schema.Hard {
 			mark = o.paint(red, "hard")
 		}
-		line := fmt.Sprintf("  %s  %-27s %s", mark, x.Code, o.paint(dim, x.Rule))
+		line := fmt.Sprintf("  %s  %-28s %s", mark, x.Code, o.paint(dim, x.Rule))
 		if n := len(x.Spans); n > 0 {
 			line += o.paint(dim, fmt.Sprintf(" at %d–%d", x.Spans[0].Start, x.Spans[0].End))
 			if n > 1 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -190,21 +189,10 @@ func (j *judges) Missing() []string {
 	var out []string
 	for i, ready := range j.ready {
 		if err := ready(); err != nil {
-			out = append(out, "the "+j.names[i].Role+": "+oneLine(err.Error(), 300)+mend(err))
+			out = append(out, "the "+j.names[i].Role+": "+oneLine(err.Error(), 300))
 		}
 	}
 	return out
-}
-
-// mend says what to do about an error of a model.
-func mend(err error) string {
-	switch {
-	case errors.Is(err, onnx.ErrNoLibrary):
-		return " (`make deps` fetches it)"
-	case errors.Is(err, onnx.ErrNoModel), errors.Is(err, fs.ErrNotExist):
-		return " (`auditd doctor` says where it is looked for)"
-	}
-	return ""
 }
 
 // Models describes what is in use.
@@ -245,6 +233,12 @@ func (j *judges) Close() error {
 	return errors.Join(errs...)
 }
 
+// absence is an error that waiting does not mend.
+type absence struct{ err error }
+
+func (a absence) Error() string   { return a.err.Error() }
+func (a absence) Unwrap() []error { return []error{a.err, inference.ErrAbsent} }
+
 // absent is a judge that could not be made. It is never ready, so what would be
 // asked of it waits for a person or is blocked.
 type absent struct {
@@ -253,7 +247,7 @@ type absent struct {
 }
 
 func (a absent) Identity() string { return a.name + " (missing)" }
-func (a absent) Ready() error     { return fmt.Errorf("%w (%w)", a.err, inference.ErrAbsent) }
+func (a absent) Ready() error     { return absence{a.err} }
 
 func (a absent) Audit(context.Context, *schema.Record) (schema.Report, schema.Usage, error) {
 	return schema.Report{}, schema.Usage{}, a.fail()

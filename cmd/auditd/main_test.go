@@ -154,13 +154,22 @@ func (h *home) getenv(name string) string {
 	case "XDG_CONFIG_HOME":
 		return filepath.Join(h.dir, "c")
 	case "XDG_CACHE_HOME":
-		return os.Getenv("XDG_CACHE_HOME")
+		return cacheHome()
 	}
 	return ""
 }
 
 func (h *home) env() []string {
-	return append(os.Environ(), "HOME="+h.dir, "XDG_STATE_HOME="+filepath.Join(h.dir, "s"), "XDG_CONFIG_HOME="+filepath.Join(h.dir, "c"))
+	return append(os.Environ(), "HOME="+h.dir, "XDG_STATE_HOME="+filepath.Join(h.dir, "s"), "XDG_CONFIG_HOME="+filepath.Join(h.dir, "c"), "XDG_CACHE_HOME="+cacheHome())
+}
+
+// cacheHome is the real one: ONNX Runtime is there.
+func cacheHome() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return dir
 }
 
 func (h *home) client() *client.Client {

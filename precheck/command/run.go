@@ -91,6 +91,24 @@ var valued = map[string]string{
 	"proot": "rbw", "firejail": "", "systemd-run": "uptM", "run0": "", "script": "cTE",
 }
 
+// commandOptions returns what is given as a command line to su and script: after
+// -c, behind other letters (-qc), or as --command with or without "=".
+func commandOptions(args []arg) []arg {
+	var out []arg
+	for i, a := range args {
+		if text, ok := strings.CutPrefix(a.s, "--command="); ok {
+			a.s = text
+			out = append(out, a)
+			continue
+		}
+		short := strings.HasPrefix(a.s, "-") && !strings.HasPrefix(a.s, "--") && strings.HasSuffix(a.s, "c")
+		if (short || a.s == "--command") && i+1 < len(args) {
+			out = append(out, args[i+1])
+		}
+	}
+	return out
+}
+
 // unwrap takes a wrapper off. It returns the wrapped command; nil when c is no
 // wrapper; done when the wrapped text has been followed already.
 func (w *walker) unwrap(c *call) (rest []arg, done bool) {
@@ -106,10 +124,8 @@ func (w *walker) unwrap(c *call) (rest []arg, done bool) {
 		}
 		return nil, true
 	case "su", "runuser":
-		for i, a := range c.args {
-			if (a.s == "-c" || a.s == "--command") && i+1 < len(c.args) {
-				w.code(c, c.args[i+1:i+2])
-			}
+		for _, a := range commandOptions(c.args) {
+			w.code(c, []arg{a})
 		}
 		return nil, true
 	case "find", "fd", "fdfind":
@@ -146,10 +162,8 @@ func (w *walker) unwrap(c *call) (rest []arg, done bool) {
 	case "timeout", "chroot", "flock", "chrt", "taskset":
 		i++ // duration, directory, lock
 	case "script":
-		for j, a := range c.args {
-			if a.s == "-c" && j+1 < len(c.args) {
-				w.nested(c.args[j+1].s, c.args[j+1])
-			}
+		for _, a := range commandOptions(c.args) {
+			w.nested(a.s, a)
 		}
 		return nil, true
 	case "ssh":
