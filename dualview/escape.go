@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -178,47 +177,45 @@ func placeCSV(text string, pieces []piece) (string, [][2]int, error) {
 	for i < len(pieces) {
 		start, end, quoted := csvField(text, next, pieces[i].start)
 		b.WriteString(text[at:start])
-		first := i
-		var field strings.Builder
-		from := start
+		// The field's parts: text and values in turn.
+		var parts []string
+		first, from, needs := i, start, false
 		for ; i < len(pieces) && pieces[i].start < end; i++ {
-			field.WriteString(text[from:pieces[i].start])
-			v := pieces[i].value
-			if !utf8.ValidString(v) {
-				v = strings.ToValidUTF8(v, "\uFFFD")
-			}
+			v := strings.ToValidUTF8(pieces[i].value, "\uFFFD")
+			begins := pieces[i].start == start || quoted && pieces[i].start == start+1
 			// A spreadsheet takes what begins with one of these for a formula.
-			if from == start && pieces[i].start == start+boolInt(quoted) && v != "" && strings.IndexByte("=+-@\t\r", v[0]) >= 0 {
+			if begins && v != "" && strings.IndexByte("=+-@\t\r", v[0]) >= 0 {
 				v = "'" + v
 			}
-			if quoted {
-				v = strings.ReplaceAll(v, `"`, `""`)
-			}
-			ranges[i][0] = b.Len() + field.Len()
-			field.WriteString(v)
-			ranges[i][1] = b.Len() + field.Len()
+			needs = needs || strings.ContainsAny(v, ",;\t\"\r\n")
+			parts = append(parts, text[from:pieces[i].start], v)
 			from = pieces[i].end
 		}
-		field.WriteString(text[from:end])
-		out := field.String()
-		if !quoted && strings.ContainsAny(out, ",;\t\"\r\n") {
-			out = `"` + strings.ReplaceAll(out, `"`, `""`) + `"`
-			for j := first; j < i; j++ {
-				ranges[j] = [2]int{b.Len(), b.Len() + len(out)}
+		parts = append(parts, text[from:end])
+		double := strings.NewReplacer(`"`, `""`)
+		if !quoted && needs {
+			b.WriteByte('"')
+		}
+		for k, part := range parts {
+			value := k%2 == 1
+			if (value && quoted) || !quoted && needs {
+				part = double.Replace(part)
+			}
+			if value {
+				ranges[first+k/2][0] = b.Len()
+			}
+			b.WriteString(part)
+			if value {
+				ranges[first+k/2][1] = b.Len()
 			}
 		}
-		b.WriteString(out)
+		if !quoted && needs {
+			b.WriteByte('"')
+		}
 		at, next = end, end+1
 	}
 	b.WriteString(text[at:])
 	return b.String(), ranges, nil
-}
-
-func boolInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // csvField returns the field of text that holds offset pos; start is where some
