@@ -36,6 +36,8 @@ type Decision struct {
 	// Expires is when silence becomes a no.
 	Ticket  string     `json:"ticket,omitempty"`
 	Expires *time.Time `json:"expires,omitempty"`
+	// Question is what the person answers: auditd approve QUESTION.
+	Question string `json:"question_id,omitempty"`
 
 	Precheck   *Precheck          `json:"precheck,omitempty"`
 	Report     *Report            `json:"report,omitempty"`
