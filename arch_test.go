@@ -55,21 +55,14 @@ var mayImport = map[string]string{
 	"dualview/canary":          "", // imported by tests only
 	"dualview/policy":          "schema dualview internal/durable",
 	"dualview/usage":           "schema dualview",
-	"schema":            "",
-	"inference":         "schema",
-	"sqlite":            "",
-	"internal/durable":  "",
-	"dualview":          "schema",
-	"dualview/canary":   "", // imported by tests only
-	"dualview/fileview": "schema dualview",
-	"dualview/policy":   "schema dualview internal/durable",
-	"dualview/usage":    "schema dualview",
+	"dualview/canary":          "", // imported by tests only
+	"dualview/fileview":        "schema dualview",
 }
 
 // onlyIn confines heavy or dangerous imports to the packages that wrap them.
 var onlyIn = map[string]string{
 	"github.com/mattn/go-sqlite3":             "sqlite",
-	"database/sql":                            "sqlite approval dualview cmd/auditd",
+	"database/sql":                            "sqlite approval dualview cmd/auditd dualview/fileview",
 	"golang.org/x/mod/sumdb/note":             "auditlog",
 	"golang.org/x/mod/sumdb/tlog":             "auditlog",
 	"cel.dev/cel-go/cel":                      "policy",
@@ -82,11 +75,6 @@ var onlyIn = map[string]string{
 	"github.com/ollama/ollama/api":            "inference/ollama models",
 	"github.com/openai/openai-go/v3":          "inference/openai",
 	"github.com/anthropics/anthropic-sdk-go":  "inference/anthropic",
-	"github.com/mattn/go-sqlite3": "sqlite",
-	"database/sql":                "sqlite approval dualview dualview/fileview cmd/auditd",
-	"golang.org/x/mod/sumdb/note": "auditlog",
-	"golang.org/x/mod/sumdb/tlog": "auditlog",
-	"golang.org/x/net/html":       "dualview",
 }
 
 // TestImports reads the source files themselves rather than asking go list, so
