@@ -55,7 +55,6 @@ var mayImport = map[string]string{
 	"dualview/canary":          "", // imported by tests only
 	"dualview/policy":          "schema dualview internal/durable",
 	"dualview/usage":           "schema dualview",
-	"dualview/canary":          "", // imported by tests only
 	"dualview/fileview":        "schema dualview",
 }
 
