@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -182,9 +183,83 @@ func FuzzWiden(f *testing.F) {
 		if !utf8.ValidString(text[:s.Start]) || !utf8.ValidString(text[s.Start:s.End]) {
 			t.Fatalf("[%d,%d) cuts a character", s.Start, s.End)
 		}
-		out := rewrite(text, disjoint([]schema.Span{s}))
+		out := schema.ApplyEdits(text, masks(disjoint([]schema.Span{s})))
 		if want := text[:s.Start] + schema.MaskRemoved + text[s.End:]; out != want {
 			t.Fatalf("rewrite %q, want %q", out, want)
 		}
 	})
+}
+
+// TestOriginFindsThePayloadsBytes cuts two parts out and then asks, for every
+// span of what is left, where in the payload it came from.
+func TestOriginFindsThePayloadsBytes(t *testing.T) {
+	const payload = "keep one [cut this] keep two [and this too] keep three"
+	var cut []schema.Span
+	for _, part := range []string{"[cut this]", "[and this too]"} {
+		at := strings.Index(payload, part)
+		cut = append(cut, schema.Span{Start: at, End: at + len(part), Category: schema.SpanInstruction})
+	}
+	edits := masks(cut)
+	const marker = "marker "
+	text := marker + schema.ApplyEdits(payload, edits)
+	for start := len(marker); start < len(text); start++ {
+		for end := start + 1; end <= len(text); end++ {
+			got := origin(edits, schema.Span{Start: start, End: end}, len(marker))
+			if got.Start < 0 || got.End > len(payload) || got.Start >= got.End {
+				t.Fatalf("[%d,%d) came from [%d,%d)", start, end, got.Start, got.End)
+			}
+			part := text[start:end]
+			if !touchesMask(text, start, end) && payload[got.Start:got.End] != part {
+				t.Errorf("%q came from %q", part, payload[got.Start:got.End])
+			}
+			for _, s := range cut {
+				if inside := got.Start > s.Start && got.Start < s.End || got.End > s.Start && got.End < s.End; inside {
+					t.Errorf("[%d,%d) came from [%d,%d), which cuts a removed part in two", start, end, got.Start, got.End)
+				}
+			}
+		}
+	}
+	whole := strings.Index(text, "keep two")
+	if got := origin(edits, schema.Span{Start: whole, End: whole + 8}, len(marker)); payload[got.Start:got.End] != "keep two" {
+		t.Errorf("keep two came from %q", payload[got.Start:got.End])
+	}
+}
+
+func touchesMask(text string, start, end int) bool {
+	for at := 0; ; {
+		i := strings.Index(text[at:], schema.MaskRemoved)
+		if i < 0 {
+			return false
+		}
+		from, to := at+i, at+i+len(schema.MaskRemoved)
+		if start < to && from < end {
+			return true
+		}
+		at = to
+	}
+}
+
+func TestCitedCoversEveryCutInFewLines(t *testing.T) {
+	var cut []schema.Span
+	for i := range 100 {
+		cut = append(cut, schema.Span{Start: i * 10, End: i*10 + 4 + i%5, Category: schema.SpanInstruction})
+	}
+	got := cited(cut)
+	if len(got) != maxCited {
+		t.Fatalf("%d citations, want %d", len(got), maxCited)
+	}
+	for _, s := range cut {
+		covered := false
+		for _, c := range got {
+			var from, to int
+			var rest string
+			if _, err := fmt.Sscanf(c, "bytes %d-%d: %s", &from, &to, &rest); err != nil {
+				t.Fatalf("citation %q: %v", c, err)
+			}
+			covered = covered || from <= s.Start && s.End <= to
+		}
+		if !covered {
+			t.Errorf("[%d,%d) is not cited", s.Start, s.End)
+		}
+	}
 }

@@ -2,7 +2,9 @@ package onnx
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -48,6 +50,7 @@ const (
 	completeMin     = 0.90 // the escalation predicate's least completeness
 	reviewMin       = 0.35 // uncertainty from which a stronger look is asked for
 	maxEvidence     = 4
+	maxCited        = schema.MaxEvidence - maxEvidence
 	maxEvidenceText = 200 // bytes; enough to find the place
 	rewriteRounds   = 2
 )
@@ -84,7 +87,7 @@ func (a *Auditor) report(ctx context.Context, f *schema.Flow, payload string, s 
 	if !mendable(f, &s) {
 		return rep, nil
 	}
-	text, left, err := a.mend(ctx, f, payload, &s, use)
+	text, cut, left, err := a.mend(ctx, f, payload, &s, use)
 	if err != nil {
 		return schema.Report{}, err
 	}
@@ -95,6 +98,7 @@ func (a *Auditor) report(ctx context.Context, f *schema.Flow, payload string, s 
 		return rep, nil
 	}
 	rep.Decision, rep.Rewrite = schema.RewriteAndContinue, &text
+	rep.Evidence = append(cited(cut), rep.Evidence...)
 	rep.RewriteCompleteness = completeness
 	rep.ResidualRiskTypes = []schema.ResidualRisk{schema.ResidualNone}
 	// How sure we are of the whole: of the verdict on the original, scaled
@@ -114,6 +118,28 @@ func residuals(s *Scores) []schema.ResidualRisk {
 	}
 	if out == nil {
 		out = append(out, schema.ResidualPromptControl) // an instruction that is not the owner's, at least
+	}
+	return out
+}
+
+// cited names the bytes that a rewrite leaves out: a rewrite is accepted only
+// where the evidence says what it removes.
+func cited(cut []schema.Span) []string {
+	cut = slices.Clone(cut)
+	for len(cut) > maxCited {
+		// Cite two parts and what stands between them as one.
+		at := 0
+		for i := range len(cut) - 1 {
+			if cut[i+1].Start-cut[i].End < cut[at+1].Start-cut[at].End {
+				at = i
+			}
+		}
+		cut[at].End = cut[at+1].End
+		cut = slices.Delete(cut, at+1, at+2)
+	}
+	out := make([]string, 0, len(cut))
+	for _, s := range cut {
+		out = append(out, fmt.Sprintf("bytes %d-%d: %s", s.Start, s.End, s.Category))
 	}
 	return out
 }

@@ -1,7 +1,9 @@
 package onnx
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strings"
 
 	"example.org/auditd/schema"
@@ -36,37 +38,36 @@ func mendable(f *schema.Flow, s *Scores) bool {
 
 // mend takes the unsafe spans out and audits what is left, and does so once
 // more where the second audit finds another span. It returns the rewritten
-// text and what the last audit says about it.
-func (a *Auditor) mend(ctx context.Context, f *schema.Flow, payload string, s *Scores, use *schema.Usage) (string, Scores, error) {
-	spans := s.Spans
-	text := payload
-	var left Scores
-	for round := range rewriteRounds {
-		text = rewrite(text, spans)
-		if round == 0 {
-			text = provenance(f, text) + text
-		}
-		var err error
-		if left, err = a.score(ctx, f, text); err != nil {
-			return "", Scores{}, err
+// text, the spans of the payload that are gone from it, and what the last audit
+// says about it.
+func (a *Auditor) mend(ctx context.Context, f *schema.Flow, payload string, s *Scores, use *schema.Usage) (string, []schema.Span, Scores, error) {
+	cut := slices.Clone(s.Spans)
+	for round := 1; ; round++ {
+		edits := masks(cut)
+		marker := provenance(f, schema.ApplyEdits(payload, edits))
+		text := marker + schema.ApplyEdits(payload, edits)
+		left, err := a.score(ctx, f, text)
+		if err != nil {
+			return "", nil, Scores{}, err
 		}
 		use.PromptTokens += left.Tokens
 		use.Windows += left.Encoded
-		if left.Attack < a.stop || len(left.Spans) == 0 || len(left.Spans) > maxUnsafeSpans {
-			break
+		if round == rewriteRounds || left.Attack < a.stop || len(left.Spans) == 0 || len(cut)+len(left.Spans) > maxUnsafeSpans {
+			return text, cut, left, nil
 		}
-		spans = left.Spans
-		for i := range spans {
-			spans[i] = widen(text, spans[i])
+		for _, found := range left.Spans {
+			if sp := origin(edits, found, len(marker)); sp.Start < sp.End {
+				cut = append(cut, widen(payload, sp))
+			}
 		}
-		spans = disjoint(spans)
+		slices.SortFunc(cut, func(x, y schema.Span) int { return cmp.Compare(x.Start, y.Start) })
+		cut = disjoint(cut)
 	}
-	return text, left, nil
 }
 
-// rewrite puts a mask in the place of every span. Everything else stays byte
-// for byte.
-func rewrite(payload string, spans []schema.Span) string {
+// masks are the edits that put a mask in the place of every span. Everything
+// else stays byte for byte.
+func masks(spans []schema.Span) []schema.Edit {
 	edits := make([]schema.Edit, 0, len(spans))
 	for _, s := range spans {
 		mask := schema.MaskRemoved
@@ -75,7 +76,31 @@ func rewrite(payload string, spans []schema.Span) string {
 		}
 		edits = append(edits, schema.Edit{Start: s.Start, End: s.End, Mask: mask})
 	}
-	return schema.ApplyEdits(payload, edits)
+	return edits
+}
+
+// origin maps a span of the rewritten text to the span of the payload that it
+// stands for; what touches a mask stands for all that the mask covers. ahead is
+// the length of the marker before the text.
+func origin(edits []schema.Edit, found schema.Span, ahead int) schema.Span {
+	back := func(at int, end bool) int {
+		shift := 0 // payload offset less text offset, after the edits passed so far
+		for _, e := range edits {
+			from := e.Start - shift // where the mask stands in the text
+			if at <= from {
+				break
+			}
+			if at < from+len(e.Mask) {
+				if end {
+					return e.End
+				}
+				return e.Start
+			}
+			shift += e.End - e.Start - len(e.Mask)
+		}
+		return at + shift
+	}
+	return schema.Span{Start: back(max(0, found.Start-ahead), false), End: back(max(0, found.End-ahead), true), Category: found.Category}
 }
 
 // provenance is the marker that goes before a mended text which enters the
