@@ -136,8 +136,16 @@ func widen(payload string, s schema.Span) schema.Span {
 		end = i + 1 // the sentence's own stop
 	}
 	s.End += len(strings.TrimRightFunc(right[:end], unicode.IsSpace))
+	// What closes a comment, a string or an element stays: without it the rest
+	// of the page would be part of what was cut.
+	if n := len(strings.TrimRightFunc(payload[s.Start:s.End], closing)); n > 0 {
+		s.End = s.Start + n
+	}
 	return s
 }
+
+// closing reports whether a span loses r behind its last word.
+func closing(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("-*/\"'}])|<>", r) }
 
 // leading reports whether a span loses r in front of its first word.
 func leading(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(".,;:!?\"'>)]}|", r) }
