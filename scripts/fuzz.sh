@@ -20,7 +20,7 @@ export seconds logs
 # shellcheck disable=SC2016 # the inner shell expands
 echo "$list" | xargs -P 2 -L 1 sh -c '
 	log="$logs/$(echo "$0-$1" | tr / _)"
-	if timeout $((seconds + 240)) go test -run "^$" -fuzz "^$1\$" -fuzztime "${seconds}s" -parallel 1 "$0" >"$log" 2>&1; then
+	if timeout $((seconds + 600)) go test -run "^$" -fuzz "^$1\$" -fuzztime "${seconds}s" -parallel 1 "$0" >"$log" 2>&1; then
 		echo "ok    $0 $1  $(grep -o "execs: [0-9]*" "$log" | tail -1)"
 	else
 		echo "FAIL  $0 $1"

@@ -84,25 +84,6 @@ func TestConfigurationIsDocumented(t *testing.T) {
 	}
 }
 
-func FuzzConfig(f *testing.F) {
-	f.Add([]byte("version: 1\n"))
-	f.Add([]byte("version: 1\nauditor: cascade\narbiter: {backend: openai, model: m}\n"))
-	f.Add([]byte("version: 1\ndeadline: 9999h\nlisten: '[::1]:0'\n"))
-	f.Add([]byte("&a [*a]"))
-	getenv := func(name string) string {
-		if name == "HOME" {
-			return "/home/nobody"
-		}
-		return ""
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		cfg, err := parseConfig(data, getenv)
-		if err == nil && (cfg.Version != 1 || cfg.Listen == "" || cfg.MaxInFlight < 1) {
-			t.Errorf("accepted %+v", cfg)
-		}
-	})
-}
-
 func TestSetAuditorKeepsTheFile(t *testing.T) {
 	path := t.TempDir() + "/new/config.yaml"
 	for _, step := range []struct{ before, name, want string }{
