@@ -1,7 +1,7 @@
 #!/bin/sh
 # Shows what auditd does: starts a daemon on its built-in defaults in a
-# temporary directory, asks it about a poisoned and a benign web page, explains
-# the one it stopped, and stops the daemon.
+# temporary directory, asks it about a benign web page, a poisoned one and
+# a destructive command, explains, and stops the daemon.
 #
 #	scripts/demo.sh PATH_TO_AUDITD
 set -eu
@@ -38,23 +38,23 @@ done
 say auditd audit examples/benign-page.json
 "$auditd" audit "$here/examples/benign-page.json" || fail "the benign page was stopped (exit code $?)"
 
-say auditd audit examples/poisoned-page.json
-code=0
-answer=$("$auditd" audit --json "$here/examples/poisoned-page.json") || code=$?
-case $code:$answer in
-2:*) echo "exit code 2: stopped. The daemon explains why:" ;;
-0:*'"rewrite_and_continue"'*)
-	case $answer in
-	*collect.example.net*) fail "the rewritten page still holds the instruction" ;;
-	esac
-	echo "the hidden instruction was taken out. The daemon explains why:"
-	;;
-*) fail "the poisoned page was let through (exit code $code)" ;;
-esac
-id=$(printf '%s' "$answer" | sed -n 's/.*"decision_id":"\([^"]*\)".*/\1/p')
+# field reads one field of a decision.
+field() { python3 -c 'import json, sys; print(json.load(sys.stdin).get(sys.argv[1]) or "")' "$1"; }
 
-say auditd log show "$id"
-"$auditd" log show "$id"
+say auditd audit examples/poisoned-page.json
+answer=$("$auditd" audit --json "$here/examples/poisoned-page.json") || [ $? = 2 ] || fail "the poisoned page could not be decided"
+case $(printf '%s' "$answer" | field action):$(printf '%s' "$answer" | field payload) in
+allow:* | *collect.example.net*) fail "the poisoned page was let through: $answer" ;;
+rewrite_and_continue:*) echo "The hidden instruction was taken out; the agent gets the rest:" ;;
+*) echo "Stopped, exit code 2:" ;;
+esac
+say auditd log show "$(printf '%s' "$answer" | field decision_id)"
+"$auditd" log show "$(printf '%s' "$answer" | field decision_id)"
+
+say auditd audit examples/destructive-command.json
+code=0
+"$auditd" audit "$here/examples/destructive-command.json" || code=$?
+[ $code = 2 ] || fail "the command was not stopped (exit code $code)"
 
 say auditd log verify
 "$auditd" log verify

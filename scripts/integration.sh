@@ -46,19 +46,17 @@ ask() {
 }
 poisoned=$(ask examples/poisoned-page.json)
 benign=$(ask examples/benign-page.json)
-action() { python3 -c 'import json, sys; print(json.load(sys.stdin)["action"])'; }
-id() { python3 -c 'import json, sys; print(json.load(sys.stdin)["decision_id"])'; }
-case $(echo "$poisoned" | action) in
-block | defer_to_human) ;;
-rewrite_and_continue)
-	case $poisoned in
-	*'"payload":'*collect.example.net*) fail "the rewritten page still holds the instruction: $poisoned" ;;
-	esac
-	;;
-*) fail "the poisoned page was not stopped: $poisoned" ;;
+field() { printf '%s' "$1" | python3 -c 'import json, sys; print(json.load(sys.stdin).get(sys.argv[1]) or "")' "$2"; }
+case $(field "$poisoned" action):$(field "$poisoned" payload) in
+allow:* | *collect.example.net*) fail "the poisoned page was let through: $poisoned" ;;
 esac
-[ "$(echo "$benign" | action)" = allow ] || fail "the benign page was stopped: $benign"
-for d in "$poisoned" "$benign"; do
-	"$auditd" log show "$(echo "$d" | id)" || fail "a decision can't be explained"
+[ "$(field "$benign" action)" = allow ] || fail "the benign page was stopped: $benign"
+stolen=$(ask examples/destructive-command.json)
+case $(field "$stolen" action) in
+block | defer_to_human) ;;
+*) fail "the command was not stopped: $stolen" ;;
+esac
+for d in "$poisoned" "$benign" "$stolen"; do
+	"$auditd" log show "$(field "$d" decision_id)" || fail "a decision can't be explained"
 done
 "$auditd" log verify

@@ -260,11 +260,11 @@ func (d *doctor) ollama(ctx context.Context) {
 		d.say("Ollama", "failed", "no server at "+d.cfg.Ollama.URL, mend)
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	b.Start(ctx)
 	defer b.Close()
-	for b.Ready() != nil && ctx.Err() == nil && b.Status().Problem == "" {
+	for b.Ready() != nil && ctx.Err() == nil { // it may be loading
 		time.Sleep(50 * time.Millisecond)
 	}
 	s := b.Status()

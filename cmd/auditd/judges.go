@@ -189,7 +189,7 @@ func (j *judges) Missing() []string {
 	var out []string
 	for i, ready := range j.ready {
 		if err := ready(); err != nil {
-			out = append(out, "the "+j.names[i].Role+": "+oneLine(err.Error(), 300))
+			out = append(out, "the "+j.names[i].Role+": "+oneLine(strings.ReplaceAll(err.Error(), "\n", "; "), 300))
 		}
 	}
 	return out
