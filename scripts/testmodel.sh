@@ -2,7 +2,7 @@
 # Runs a command with a real Ollama server on a free port of this machine and
 # a real small model in it, and stops the server afterwards:
 #
-#	scripts/testmodel.sh go test -tags integration ./inference/ollama ./models
+#	scripts/testmodel.sh go test -tags integration -timeout 30m ./inference/ollama ./models
 #
 # The command finds them in AUDITD_TEST_OLLAMA (URL), AUDITD_TEST_MODEL (name)
 # and AUDITD_TEST_GGUF (the model's file). The model is SmolLM2-135M-Instruct
