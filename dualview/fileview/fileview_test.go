@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -18,6 +19,12 @@ import (
 	"example.org/auditd/dualview/canary"
 	"example.org/auditd/schema"
 	"example.org/auditd/sqlite"
+)
+
+var (
+	manyFiles  = flag.Int("files", 3000, "files of the test with many files")
+	largeMiB   = flag.Int64("large", 64, "MiB of the test's large file")
+	benchFiles = flag.Int("benchfiles", 10000, "files of the benchmark's workspace")
 )
 
 // env is a workspace with everything real around it.
