@@ -26,6 +26,7 @@ var mayImport = map[string]string{
 	"dualview/canary":   "", // imported by tests only
 	"dualview/fileview": "schema dualview",
 	"dualview/policy":   "schema dualview internal/durable",
+	"dualview/shell":    "schema dualview dualview/fileview",
 	"dualview/usage":    "schema dualview",
 }
 

@@ -36,6 +36,7 @@ type env struct {
 	dir   string
 	trust map[string]string // by base name
 	w     *Workspace
+	alive string // the marker of processes that live
 }
 
 func newEnv(t testing.TB) *env {
@@ -67,6 +68,7 @@ func (e *env) open() {
 		t.Fatal(err)
 	}
 	e.store, err = New(Config{Table: e.table, DB: db, Dir: filepath.Join(e.dir, "views"), Owner: "ann", Home: e.dir,
+		Alive:     func(marker string) bool { return marker == e.alive },
 		FileTrust: func(path, _ string) string { return e.trust[filepath.Base(path)] }})
 	if err != nil {
 		t.Fatal(err)
@@ -320,7 +322,7 @@ func TestProperty02HumanShellTaints(t *testing.T) {
 	e.human("own.md", "my own words\n")
 	e.human("old.md", "old words of mine\n")
 	e.sync()
-	ended, err := e.store.HumanShell(t.Context(), "curl -o page.html https://evil.test; git clone x")
+	ended, err := e.store.HumanShell(t.Context(), "curl -o page.html https://evil.test; git clone x", "m1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +332,7 @@ func TestProperty02HumanShellTaints(t *testing.T) {
 	if err := os.Rename(filepath.Join(e.root, "old.md"), filepath.Join(e.root, "renamed.md")); err != nil {
 		t.Fatal(err)
 	}
-	if err := ended(t.Context()); err != nil {
+	if err := ended.Ended(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	e.sync()
@@ -372,10 +374,15 @@ func TestProperty02HumanShellTaints(t *testing.T) {
 
 func TestProperty02BackgroundChildrenCount(t *testing.T) {
 	e := newEnv(t)
-	if _, err := e.store.HumanShell(t.Context(), "server &"); err != nil {
+	window, err := e.store.HumanShell(t.Context(), "server &", "m2")
+	if err != nil {
 		t.Fatal(err)
 	}
-	e.open() // the daemon was killed and never saw it end
+	e.alive = "m2"
+	if err := window.Ended(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	e.open() // and the daemon was killed since
 	e.human("log.txt", "written much later\n")
 	e.sync()
 	names, err := os.ReadDir(e.w.AgentRoot())
@@ -387,6 +394,12 @@ func TestProperty02BackgroundChildrenCount(t *testing.T) {
 			t.Errorf("the agent sees %s: %q", n.Name(), got)
 		}
 	}
+	e.alive = ""
+	e.sync()
+	time.Sleep(2 * clockSlack)
+	e.human("mine.txt", "after the last child\n")
+	e.sync()
+	e.agentHas("mine.txt", "after the last child\n")
 }
 
 func TestProperty03TaintFollowsContent(t *testing.T) {

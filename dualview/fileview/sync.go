@@ -61,6 +61,9 @@ type batch struct {
 }
 
 func (w *Workspace) sync(ctx context.Context, message string) (*Report, error) {
+	if err := w.store.settle(ctx); err != nil {
+		return nil, err
+	}
 	b := &batch{Workspace: w, ctx: ctx, history: map[string][]change{}, save: map[string]*entry{}, drop: map[string]bool{}}
 	dirty, all := w.watch.changed(w.store.now())
 	paths, err := b.candidates(dirty, all)
