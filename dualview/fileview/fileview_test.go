@@ -46,8 +46,10 @@ func newEnv(t testing.TB) *env {
 		t.Fatal(err)
 	}
 	e := &env{t: t, dir: dir, root: filepath.Join(dir, "project"), trust: map[string]string{}}
-	if err := os.MkdirAll(filepath.Join(e.root, ".git"), 0o755); err != nil {
-		t.Fatal(err)
+	for _, d := range []string{filepath.Join(e.root, ".git"), filepath.Join(dir, "home", ".git")} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	e.open()
 	return e
@@ -67,7 +69,7 @@ func (e *env) open() {
 	if e.table, err = dualview.New(context.Background(), dualview.Config{DB: db, Dir: filepath.Join(e.dir, "dualview")}); err != nil {
 		t.Fatal(err)
 	}
-	e.store, err = New(Config{Table: e.table, DB: db, Dir: filepath.Join(e.dir, "views"), Owner: "ann", Home: e.dir,
+	e.store, err = New(Config{Table: e.table, DB: db, Dir: filepath.Join(e.dir, "views"), Owner: "ann", Home: filepath.Join(e.dir, "home"),
 		Alive:     func(marker string) bool { return marker == e.alive },
 		FileTrust: func(path, _ string) string { return e.trust[filepath.Base(path)] }})
 	if err != nil {
@@ -572,6 +574,9 @@ func TestProperty16PathsDoNotLeadOut(t *testing.T) {
 			t.Errorf("%s leads to %s", p, got)
 		}
 	}
+	if got, err := e.w.AgentPath(e.root + "/out"); err == nil {
+		t.Errorf("a link out leads to %s", got)
+	}
 	for _, p := range []string{"/d/f", "/d/new", "/new/deep/file"} {
 		if got, err := e.w.AgentPath(e.root + p); err != nil || got != e.w.AgentRoot()+p {
 			t.Errorf("%s: %s %v", p, got, err)
@@ -591,7 +596,7 @@ func TestProperty17Roots(t *testing.T) {
 			t.Errorf("%s: %s %v, want %s", path, got, err, want)
 		}
 	}
-	for _, path := range []string{"/", "/x", "/tmp/x", "/etc/x", "/usr/lib/x", "/home/x", filepath.Join(e.dir, "x"), e.dir, filepath.Join(e.dir, "views", "x"), "relative"} {
+	for _, path := range []string{"/", "/x", "/tmp/x", "/etc/x", "/usr/lib/x", "/home/x", filepath.Join(e.dir, "x"), e.dir, filepath.Join(e.dir, "views", "x"), filepath.Join(e.dir, "home", ".bashrc"), "relative"} {
 		if got, err := e.store.Root(t.Context(), path); !errors.Is(err, ErrNoWorkspace) {
 			t.Errorf("%s: %s %v, want none", path, got, err)
 		}
