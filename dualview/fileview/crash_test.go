@@ -184,7 +184,7 @@ func TestProperty19NeverMissing(t *testing.T) {
 	}
 }
 
-// TestProperty16ManyAndLarge has 3,000 files by default; -files sets another
+// TestProperty16ManyAndLarge has 1,000 files by default; -files sets another
 // number, such as the 100,000 that are promised.
 func TestProperty16ManyAndLarge(t *testing.T) {
 	e := newEnv(t)
