@@ -56,6 +56,16 @@ var mayImport = map[string]string{
 	"dualview/policy":          "schema dualview internal/durable",
 	"dualview/usage":           "schema dualview",
 	"dualview/fileview":        "schema dualview",
+	"schema":            "",
+	"inference":         "schema",
+	"sqlite":            "",
+	"internal/durable":  "",
+	"dualview":          "schema",
+	"dualview/canary":   "", // imported by tests only
+	"dualview/fileview": "schema dualview",
+	"dualview/policy":   "schema dualview internal/durable",
+	"dualview/shell":    "schema dualview dualview/fileview",
+	"dualview/usage":    "schema dualview",
 }
 
 // onlyIn confines heavy or dangerous imports to the packages that wrap them.

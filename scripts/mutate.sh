@@ -46,7 +46,7 @@ try() {
 pattern=${1:-}
 while IFS= read -r line; do
 	case $line in
-	'# '*) name=${line#'# '} test= file= old= new= ;;
+	'# '*) try < /dev/null; name=${line#'# '} test= file= old= new= last= ;;
 	'test '*) test=${line#test } ;;
 	'file '*) file=${line#file } ;;
 	'- '*) old=${line#- } last=old ;;

@@ -41,10 +41,12 @@ type Config struct {
 	// FileTrust says what the owner's rules say about a file: "untrusted",
 	// "trusted" or nothing. Nil says nothing.
 	FileTrust func(path, workspace string) string
-	Home      string // never a workspace
-	Git       string // the git program; found in PATH when empty
-	Now       func() time.Time
-	Logger    *slog.Logger
+	// Alive reports whether a process with this marker lives. Nil knows of none.
+	Alive  func(marker string) bool
+	Home   string // never a workspace
+	Git    string // the git program; found in PATH when empty
+	Now    func() time.Time
+	Logger *slog.Logger
 }
 
 // Store holds the views of all workspaces. It is safe for concurrent use.
@@ -54,13 +56,15 @@ type Store struct {
 	dir   string
 	owner string
 	trust func(path, workspace string) string
+	alive func(marker string) bool
 	home  string
 	git   string
 	now   func() time.Time
 	log   *slog.Logger
 
-	mu    sync.Mutex
-	views map[string]*Workspace // guarded by mu, by root
+	mu      sync.Mutex            // guards what follows
+	views   map[string]*Workspace // by root
+	running map[int64]bool        // windows whose shell itself runs
 }
 
 // New returns a store. Without git there is none.
@@ -68,7 +72,8 @@ func New(cfg Config) (*Store, error) {
 	if cfg.Table == nil || cfg.DB == nil || cfg.Dir == "" || cfg.Owner == "" {
 		return nil, errors.New("fileview: Config needs Table, DB, Dir and Owner")
 	}
-	s := &Store{table: cfg.Table, db: cfg.DB, owner: cfg.Owner, trust: cfg.FileTrust, git: cfg.Git, now: cfg.Now, log: cfg.Logger, views: map[string]*Workspace{}}
+	s := &Store{table: cfg.Table, db: cfg.DB, owner: cfg.Owner, trust: cfg.FileTrust, git: cfg.Git, now: cfg.Now, log: cfg.Logger, alive: cfg.Alive,
+		views: map[string]*Workspace{}, running: map[int64]bool{}}
 	if s.git == "" {
 		var err error
 		if s.git, err = exec.LookPath("git"); err != nil {
@@ -249,10 +254,18 @@ func (s *Store) grant() dualview.Grant {
 		Expires: s.now().Add(time.Minute)}
 }
 
-// HumanShell records that a process group outside the agent's view lives, until
-// the returned function is called. What appears meanwhile is untrusted.
-func (s *Store) HumanShell(ctx context.Context, command string) (ended func(context.Context) error, err error) {
-	res, err := s.db.ExecContext(ctx, `INSERT INTO fileview_window (start, end, command) VALUES (?, 0, ?)`, s.now().UnixNano(), command)
+// Window is the life of one HumanShell.
+type Window struct {
+	store *Store
+	id    int64
+}
+
+// HumanShell records that a shell outside the agent's view begins to run a
+// command. Until it has ended, and every process that carries its marker too,
+// whatever appears in files is untrusted. command is the text with symbols, as
+// the agent wrote it.
+func (s *Store) HumanShell(ctx context.Context, command, marker string) (*Window, error) {
+	res, err := s.db.ExecContext(ctx, `INSERT INTO fileview_window (start, end, command, marker) VALUES (?, 0, ?, ?)`, s.now().UnixNano(), command, marker)
 	if err != nil {
 		return nil, fmt.Errorf("record a shell: %w", err)
 	}
@@ -261,22 +274,67 @@ func (s *Store) HumanShell(ctx context.Context, command string) (ended func(cont
 		return nil, fmt.Errorf("record a shell: %w", err)
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running[id] = true
+	s.distrust()
+	return &Window{s, id}, nil
+}
+
+// Ended says that the shell itself has ended. What it left running still counts.
+func (w *Window) Ended(ctx context.Context) error {
+	w.store.mu.Lock()
+	delete(w.store.running, w.id)
+	w.store.mu.Unlock()
+	return w.store.settle(ctx)
+}
+
+// distrust makes every workspace look at everything once more. The caller holds
+// mu.
+func (s *Store) distrust() {
 	for _, w := range s.views {
 		w.watch.distrust()
 	}
-	s.mu.Unlock()
-	return func(ctx context.Context) error {
-		_, err := s.db.ExecContext(ctx, `UPDATE fileview_window SET end = ? WHERE id = ?`, s.now().UnixNano(), id)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		for _, w := range s.views {
-			w.watch.distrust()
+}
+
+// settle closes the windows of which nothing lives any more, also those that an
+// earlier process of the daemon opened.
+func (s *Store) settle(ctx context.Context) error {
+	rows, err := s.db.QueryContext(ctx, `SELECT id, marker FROM fileview_window WHERE end = 0`)
+	if err != nil {
+		return fmt.Errorf("look for shells: %w", err)
+	}
+	markers := map[int64]string{}
+	for rows.Next() {
+		var id int64
+		var marker string
+		if err := rows.Scan(&id, &marker); err != nil {
+			rows.Close()
+			return fmt.Errorf("look for shells: %w", err)
 		}
-		if err != nil {
+		markers[id] = marker
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return fmt.Errorf("look for shells: %w", err)
+	}
+	s.mu.Lock()
+	for id := range markers {
+		if s.running[id] {
+			delete(markers, id)
+		}
+	}
+	if len(markers) > 0 {
+		s.distrust()
+	}
+	s.mu.Unlock()
+	for id, marker := range markers {
+		if marker != "" && s.alive != nil && s.alive(marker) {
+			continue
+		}
+		if _, err := s.db.ExecContext(ctx, `UPDATE fileview_window SET end = ? WHERE id = ?`, s.now().UnixNano(), id); err != nil {
 			return fmt.Errorf("record a shell's end: %w", err)
 		}
-		return nil
-	}, nil
+	}
+	return nil
 }
 
 // clockSlack covers the kernel's coarse clock for file times.

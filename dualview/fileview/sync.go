@@ -61,6 +61,9 @@ type batch struct {
 }
 
 func (w *Workspace) sync(ctx context.Context, message string) (*Report, error) {
+	if err := w.store.settle(ctx); err != nil {
+		return nil, err
+	}
 	b := &batch{Workspace: w, ctx: ctx, history: map[string][]change{}, save: map[string]*entry{}, drop: map[string]bool{}}
 	dirty, all := w.watch.changed(w.store.now())
 	paths, err := b.candidates(dirty, all)
@@ -537,19 +540,14 @@ func (b *batch) both(base *entry, h, a look) error {
 	if err != nil {
 		return b.lost(base, h, a, err.Error())
 	}
-	if bytes.Equal(text, h.content) {
-		// Both have the same: a sync that was cut off, most likely. The agent's
-		// side knows what is untrusted in it.
-		base.segs, base.kind = segs, file
-		b.note(base, h, a)
-		return nil
-	}
 	var old []byte
 	if base.kind == file {
 		if old, err = b.git.read(base.humanID); err != nil && !errors.Is(err, errNoBlob) {
 			return err
 		}
 	}
+	// After a sync that was cut off both have the same, and all of it is taken
+	// from the agent's version, which knows what is untrusted in it.
 	chunks, ok := merge3(old, h.content, text)
 	if !ok {
 		return b.lost(base, h, a, "both sides changed the same place")

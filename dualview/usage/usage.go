@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 
 	"mvdan.cc/sh/v3/syntax"
 
@@ -56,8 +57,9 @@ const (
 type Config struct {
 	Table *dualview.Table
 	// ReadFile returns a file as the agent sees it, with symbols in place of
-	// untrusted content. It must return an error that is fs.ErrNotExist for a
-	// file that is not there; after any other error the file counts as unsafe.
+	// untrusted content. For a file that is not there it must return an error
+	// that is fs.ErrNotExist, for a directory one that is syscall.EISDIR; after
+	// any other error the file counts as unsafe.
 	// Nil makes every file that would be run unsafe.
 	ReadFile func(ctx context.Context, path string) ([]byte, error)
 }
@@ -219,7 +221,7 @@ func (s *search) file(name string, f runFile, depth int) {
 	case errors.Is(err, fs.ErrNotExist):
 		return
 	case err != nil:
-		if f.code || !errors.Is(err, errIsDir) {
+		if f.code || !errors.Is(err, syscall.EISDIR) {
 			s.use(Use{Kind: Script, File: name, Reason: "the file that would be run cannot be looked at"})
 		}
 		return
@@ -245,13 +247,6 @@ func (s *search) file(name string, f runFile, depth int) {
 }
 
 func (s *search) use(u Use) { s.uses = append(s.uses, u) }
-
-// errIsDir is what ReadFile may return for a directory: a word that only
-// happens to name one is not a file that is run.
-var errIsDir = errors.New("is a directory")
-
-// ErrIsDir is for ReadFile to return.
-func ErrIsDir() error { return errIsDir }
 
 var (
 	pythonImport = regexp.MustCompile(`(?m)^[ \t]*(?:from|import)[ \t]+([A-Za-z_][A-Za-z0-9_.]*)`)

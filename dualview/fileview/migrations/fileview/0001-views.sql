@@ -21,14 +21,16 @@ CREATE TABLE fileview_entry (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX fileview_entry_agent ON fileview_entry (view, agent);
 
--- The life of every process group of a HumanShell. An end of 0 means that it
--- lives, or that nobody saw it end.
+-- The life of every HumanShell and of what it left running. An end of 0 means
+-- that something of it lives.
 CREATE TABLE fileview_window (
 	id      INTEGER PRIMARY KEY,
 	start   INTEGER NOT NULL, -- nanoseconds
 	end     INTEGER NOT NULL,
-	command TEXT NOT NULL
+	command TEXT NOT NULL,
+	marker  TEXT NOT NULL     -- by which its processes are known
 ) STRICT;
+CREATE INDEX fileview_window_open ON fileview_window (end) WHERE end = 0;
 
 -- Contents that were trusted whole, by Git blob id.
 CREATE TABLE fileview_trusted (
