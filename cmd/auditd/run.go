@@ -109,6 +109,7 @@ Exit codes: 0 done, or the flow is allowed; 2 the flow is stopped; 1 anything el
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return hint(err, "see `%s --help`", c.CommandPath())
 	})
+	root.AddCommand(p.agentCommands()...)
 	return root
 }
 
