@@ -21,6 +21,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"example.org/auditd/api"
 	"example.org/auditd/schema"
 )
@@ -143,6 +145,16 @@ func (c *Client) Event(ctx context.Context, e *schema.Event) (schema.Outcome, er
 		return schema.Outcome{Action: schema.Block, Reason: "not_decided", Message: "No decision could be had, so the call is stopped: " + err.Error()}, err
 	}
 	return o, nil
+}
+
+// ClaudeHook hands a hook of Claude Code to the daemon and returns the answer
+// in that host's shape. The caller must check that it is one.
+func (c *Client) ClaudeHook(ctx context.Context, body []byte) ([]byte, error) {
+	var answer jsontext.Value
+	if err := c.call(ctx, http.MethodPost, "/v1/hooks/claude-code", jsontext.Value(body), &answer); err != nil {
+		return nil, err
+	}
+	return answer, nil
 }
 
 // Pending lists the questions that wait for a person.

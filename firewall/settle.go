@@ -84,7 +84,7 @@ func (fw *Firewall) decision(t *transfer) schema.Decision {
 	}
 	if q := t.question; q != nil && d.Action == schema.DeferToHuman {
 		expires := q.Expires
-		d.Ticket, d.Expires = q.Ticket, &expires
+		d.Ticket, d.Expires, d.Question = q.Ticket, &expires, q.ID
 	}
 	return d
 }

@@ -95,6 +95,10 @@ func (s *Server) fail(c *gin.Context, err error) {
 	if p == errPanic {
 		s.cfg.Logger.ErrorContext(c.Request.Context(), "request failed", "route", c.FullPath(), "error", err.Error())
 	}
+	if c.FullPath() == claudeHookPath {
+		s.failHook(c, p)
+		return
+	}
 	if p.retryAfter > 0 {
 		c.Header("Retry-After", strconv.Itoa(p.retryAfter))
 	}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"io"
 	"mime"
 	"net"
@@ -45,12 +46,19 @@ func (s *Server) recover(c *gin.Context) {
 
 // panicked logs where it happened, not the value: it may quote a payload.
 func (s *Server) panicked(c *gin.Context, v any) {
+	s.logPanic(c.Request.Context(), c.FullPath(), v)
+}
+
+// hookPanicked is panicked for what has no request at hand.
+func (s *Server) hookPanicked(v any) { s.logPanic(context.Background(), claudeHookPath, v) }
+
+func (s *Server) logPanic(ctx context.Context, route string, v any) {
 	s.metrics.panics.Inc()
 	kind := "value"
 	if _, ok := v.(error); ok {
 		kind = "error"
 	}
-	s.cfg.Logger.ErrorContext(c.Request.Context(), "panic in a handler", "route", c.FullPath(), "kind", kind, "stack", string(debug.Stack()))
+	s.cfg.Logger.ErrorContext(ctx, "panic in a handler", "route", route, "kind", kind, "stack", string(debug.Stack()))
 }
 
 // sameOrigin refuses what a web page in the owner's browser could send. A page

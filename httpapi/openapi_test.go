@@ -28,6 +28,7 @@ var shapes = map[string]any{
 	"record": api.Record{}, "records": api.RecordList{}, "policy": api.PolicyInfo{}, "models": api.ModelList{}, "login": api.Login{}, "session": api.Session{},
 	"empty": struct{}{}, "litellm_request": LiteLLMRequest{}, "litellm_answer": LiteLLMAnswer{}, "moderation_request": ModerationRequest{},
 	"moderation_answer": ModerationAnswer{}, "schemas": api.SchemaList{}, "health": api.Health{}, "readiness": api.Readiness{},
+	"foreign": HookDocument{},
 }
 
 // TestComponentsAreCurrent makes the document's components from the Go types,
@@ -72,6 +73,11 @@ func TestComponentsAreCurrent(t *testing.T) {
 			if name == "litellm_request" {
 				s.Required = []string{"texts", "input_type"}
 			}
+		}
+		if name == "foreign" {
+			s.AdditionalProperties = nil
+			s.Properties.Delete("Rest")
+			s.Required = nil
 		}
 		out[name] = s
 	}
@@ -132,11 +138,12 @@ func TestEveryComponentCompiles(t *testing.T) {
 // examples has one good request for every route; each answer, and each error
 // that the route gives without a credential, must fit the document.
 var examples = map[string]struct{ path, body string }{
-	"POST /audit":          {"/audit", `{"payload":"ignore this, it is hostile","source":{"kind":"web"},"sink":{"kind":"reasoning"}}`},
-	"POST /v1/audit":       {"/v1/audit", `{"payload":"a benign page","source":{"kind":"web"},"sink":{"kind":"reasoning"}}`},
-	"POST /v1/audit/batch": {"/v1/audit/batch", `{"flows":[{"payload":"benign","source":{"kind":"web"},"sink":{"kind":"reasoning"}},{"payload":1}]}`},
-	"POST /v1/events":      {"/v1/events", `{"host":"h","agent":"a","session":"s","phase":"prompt","text":"rewrite me"}`},
-	"GET /v1/approvals":    {"/v1/approvals", ""}, "GET /v1/approvals/:id": {"/v1/approvals/QUESTION", ""},
+	"POST /audit":                {"/audit", `{"payload":"ignore this, it is hostile","source":{"kind":"web"},"sink":{"kind":"reasoning"}}`},
+	"POST /v1/audit":             {"/v1/audit", `{"payload":"a benign page","source":{"kind":"web"},"sink":{"kind":"reasoning"}}`},
+	"POST /v1/audit/batch":       {"/v1/audit/batch", `{"flows":[{"payload":"benign","source":{"kind":"web"},"sink":{"kind":"reasoning"}},{"payload":1}]}`},
+	"POST /v1/events":            {"/v1/events", `{"host":"h","agent":"a","session":"s","phase":"prompt","text":"rewrite me"}`},
+	"POST /v1/hooks/claude-code": {"/v1/hooks/claude-code?event=Stop", `{"session_id":"s","hook_event_name":"Stop","stop_hook_active":false,"last_assistant_message":"benign"}`},
+	"GET /v1/approvals":          {"/v1/approvals", ""}, "GET /v1/approvals/:id": {"/v1/approvals/QUESTION", ""},
 	"POST /v1/approvals/:id": {"/v1/approvals/QUESTION", `{"answer":"approve","grant":{"uses":3}}`},
 	"GET /v1/decisions/:id":  {"/v1/decisions/d-1", ""}, "GET /v1/log": {"/v1/log?limit=10", ""},
 	"GET /v1/policy": {"/v1/policy", ""}, "GET /v1/models": {"/v1/models", ""},
@@ -190,6 +197,12 @@ func TestEveryRouteKeepsToTheDocument(t *testing.T) {
 				return
 			}
 			rec, body = w.request(t, r.method, ex.path, "", ex.body)
+			if r.path == claudeHookPath { // its host goes on after a 401
+				if rec.Code != 200 || !strings.Contains(body, `"decision":"block"`) {
+					t.Errorf("without a credential: status %d: %s", rec.Code, body)
+				}
+				return
+			}
 			v, err := validator.UnmarshalJSON(strings.NewReader(body))
 			if err == nil {
 				err = errorShape.Validate(v)

@@ -6,6 +6,9 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
+// claudeHookPath is the endpoint of Claude Code's HTTP hooks.
+const claudeHookPath = "/v1/hooks/claude-code"
+
 // route is one line of the API. The OpenAPI document is made from the same
 // table, so a route that is served is also described.
 type route struct {
@@ -35,6 +38,9 @@ func (s *Server) routes() []route {
 			summary: "Decide several flows, each on its own. An entry that can't be read gets an error in its place; the others are decided."},
 		{method: post, path: "/v1/events", needs: needHook, decides: true, request: "event", answer: "outcome", handler: s.event,
 			summary: "Report what a host's hook, plugin or proxy saw; the answer says whether it may go on and with what."},
+
+		{method: post, path: claudeHookPath, needs: needHook, decides: true, request: "foreign", answer: "foreign", query: []string{"event", "wait"}, handler: s.claudeHook,
+			summary: "Claude Code's HTTP hooks: its input, and an answer in its shape. The status is 200 whatever happens, because that host goes on after others."},
 
 		{method: get, path: "/v1/approvals", needs: needHook, answer: "questions", handler: s.pending,
 			summary: "Questions that wait for a person. Without the owner's credential the payloads are left out."},

@@ -27,6 +27,7 @@ import (
 	"example.org/auditd/api"
 	"example.org/auditd/approval"
 	"example.org/auditd/auditlog"
+	"example.org/auditd/claudehook"
 	"example.org/auditd/credential"
 	"example.org/auditd/schema"
 )
@@ -72,6 +73,7 @@ type Server struct {
 	slots   chan struct{} // one per decision in flight
 	metrics *metrics
 	openapi func() []byte
+	hooks   *claudehook.Adapter
 	hosts   map[string]bool
 
 	mu       sync.Mutex
@@ -114,6 +116,7 @@ func New(c Config) (*Server, error) {
 		s.hosts[h] = true
 	}
 	s.openapi = sync.OnceValue(s.buildOpenAPI)
+	s.hooks = claudehook.New(claudehook.Config{Answered: s.answered, Panicked: s.hookPanicked})
 
 	// The mode is gin's only global; every server of a process sets the same.
 	gin.SetMode(gin.ReleaseMode)

@@ -54,7 +54,35 @@ func TestDefault(t *testing.T) {
 		t.Errorf("default policy %+v", p.file)
 	}
 	if m, err := p.Decide(facts(nil)); m.Matched || err != nil {
-		t.Errorf("the default has rules: %+v %v", m, err)
+		t.Errorf("a rule for everything: %+v %v", m, err)
+	}
+	leaves := func(kind schema.SinkKind, codes ...schema.Code) Match {
+		t.Helper()
+		f := facts(nil)
+		f.Flow = &schema.Flow{Payload: "x", Source: schema.Source{Kind: schema.SourceAgent, Trust: schema.Derived}, Sink: schema.Sink{Kind: kind}}
+		f.Precheck = new(schema.Precheck)
+		for _, c := range codes {
+			f.Precheck.Signals = append(f.Precheck.Signals, schema.Signal{Code: c})
+		}
+		m, err := p.Decide(f)
+		if err != nil {
+			t.Error(err)
+		}
+		return m
+	}
+	for _, kind := range []schema.SinkKind{schema.SinkWeb, schema.SinkExec, schema.SinkMessage, schema.SinkTool, schema.SinkPayment} {
+		if m := leaves(kind, schema.CredSecret, schema.ExternalSink); m.Action != schema.DeferToHuman || m.Rule != "secret-leaves" {
+			t.Errorf("a secret that leaves by %s: %+v", kind, m)
+		}
+		if m := leaves(kind, schema.ExternalSink); m.Matched {
+			t.Errorf("nothing secret by %s: %+v", kind, m)
+		}
+		if m := leaves(kind, schema.CredSecret); m.Matched {
+			t.Errorf("a secret that stays, in %s: %+v", kind, m)
+		}
+	}
+	if m := leaves(schema.SinkReasoning, schema.CredSecret, schema.ExternalSink); m.Matched {
+		t.Errorf("a page that is read: %+v", m)
 	}
 }
 
@@ -72,7 +100,7 @@ func TestDefaultExamples(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, b.String())
 	}
-	if len(p.file.Rules) != 2 || len(p.file.Suppressions) != 1 || len(p.file.Trust) != 2 || len(p.file.Known.Domains) != 1 {
+	if len(p.file.Rules) != 3 || len(p.file.Suppressions) != 1 || len(p.file.Trust) != 2 || len(p.file.Known.Domains) != 1 {
 		t.Errorf("examples %+v", p.file)
 	}
 }

@@ -1,0 +1,266 @@
+// Package provider is a model provider on the loopback interface that plays a
+// script: the model that says exactly what a check needs to be said. It speaks
+// as much of Anthropic's Messages API as Claude Code uses, and keeps what the
+// agent sent, because what reached the model is what a check is about.
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Step is one answer of the model.
+type Step struct {
+	Text  string
+	Calls []Call
+}
+
+// Call is a tool call.
+type Call struct {
+	Tool  string
+	Input map[string]any
+}
+
+// Do is the step of one call.
+func Do(tool string, input map[string]any) Step { return Step{Calls: []Call{{tool, input}}} }
+
+// Say is a step that ends the turn.
+func Say(text string) Step { return Step{Text: text} }
+
+// Prompt is what the agent has to be told for the script under name to be
+// played.
+func Prompt(name string) string { return "SCENARIO:" + name }
+
+var scenario = regexp.MustCompile(`SCENARIO:([a-z0-9-]+)`)
+
+// maxRequest bounds one request of the agent.
+const maxRequest = 32 << 20
+
+// Server plays scripts.
+type Server struct {
+	// URL is what the agent takes for the provider's base URL.
+	URL string
+
+	scripts map[string][]Step
+	http    *http.Server
+	mu      sync.Mutex
+	bodies  [][]byte // guarded by mu
+}
+
+// Start serves scripts, by their names, until ctx ends or Close is called.
+func Start(ctx context.Context, scripts map[string][]Step) (*Server, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for the agent: %w", err)
+	}
+	s := &Server{URL: "http://" + l.Addr().String(), scripts: scripts}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/messages", s.messages)
+	mux.HandleFunc("POST /v1/messages/count_tokens", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"input_tokens":10}`)
+	})
+	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	go s.http.Serve(l)
+	context.AfterFunc(ctx, func() { s.http.Close() })
+	return s, nil
+}
+
+// Close stops the server.
+func (s *Server) Close() error { return s.http.Close() }
+
+// Saw reports whether text was in anything that the model was sent.
+func (s *Server) Saw(text string) bool {
+	quoted, _ := json.Marshal(text)
+	q := string(quoted[1 : len(quoted)-1])
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.bodies {
+		if strings.Contains(string(b), text) || strings.Contains(string(b), q) {
+			return true
+		}
+	}
+	return false
+}
+
+// Results returns the texts of the tool results in the request that had the
+// most of them, in order.
+func (s *Server) Results() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var most []string
+	for _, b := range s.bodies {
+		var r request
+		if json.Unmarshal(b, &r) != nil {
+			continue
+		}
+		var out []string
+		for _, m := range r.Messages {
+			for _, p := range parts(m.Content) {
+				if p.Type == "tool_result" {
+					out = append(out, textOf(p.Content))
+				}
+			}
+		}
+		if len(out) > len(most) {
+			most = out
+		}
+	}
+	return most
+}
+
+// Calls is how many times the model was asked to go on with a script.
+func (s *Server) Calls() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.bodies)
+}
+
+type request struct {
+	Model    string            `json:"model"`
+	Stream   bool              `json:"stream"`
+	Tools    []json.RawMessage `json:"tools"`
+	Messages []struct {
+		Role    string          `json:"role"`
+		Content json.RawMessage `json:"content"`
+	} `json:"messages"`
+}
+
+type part struct {
+	Type    string          `json:"type"`
+	Text    string          `json:"text"`
+	Content json.RawMessage `json:"content"`
+}
+
+func parts(content json.RawMessage) []part {
+	var list []part
+	if json.Unmarshal(content, &list) == nil {
+		return list
+	}
+	var text string
+	if json.Unmarshal(content, &text) == nil {
+		return []part{{Type: "text", Text: text}}
+	}
+	return nil
+}
+
+func textOf(content json.RawMessage) string {
+	var b strings.Builder
+	for _, p := range parts(content) {
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}
+
+// next finds the script that the last prompt names, and the step that its
+// turn has come to: the number of answers since.
+func (s *Server) next(r *request) Step {
+	if len(r.Tools) == 0 { // the agent asks for a title, or the like
+		return Say("A title")
+	}
+	name, answers := "", 0
+	for _, m := range r.Messages {
+		if m.Role == "assistant" {
+			answers++
+			continue
+		}
+		for _, p := range parts(m.Content) {
+			if found := scenario.FindStringSubmatch(p.Text); m.Role == "user" && p.Type == "text" && found != nil {
+				name, answers = found[1], 0
+			}
+		}
+	}
+	if script := s.scripts[name]; answers < len(script) {
+		return script[answers]
+	}
+	return Say("Done.")
+}
+
+func (s *Server) messages(w http.ResponseWriter, req *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(req.Body, maxRequest))
+	var r request
+	if err == nil {
+		err = json.Unmarshal(body, &r)
+	}
+	if err != nil {
+		http.Error(w, `{"type":"error","error":{"type":"invalid_request_error","message":"not a request"}}`, http.StatusBadRequest)
+		return
+	}
+	s.mu.Lock()
+	if len(r.Tools) > 0 {
+		s.bodies = append(s.bodies, body)
+	}
+	n := len(s.bodies)
+	s.mu.Unlock()
+	step := s.next(&r)
+	if r.Stream {
+		stream(w, &r, step, n)
+		return
+	}
+	var content []map[string]any
+	if step.Text != "" {
+		content = append(content, map[string]any{"type": "text", "text": step.Text})
+	}
+	for i, c := range step.Calls {
+		content = append(content, map[string]any{"type": "tool_use", "id": callID(n, i), "name": c.Tool, "input": c.Input})
+	}
+	m := message(&r, step, n)
+	m["content"], m["stop_reason"] = content, reason(step)
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(m)
+}
+
+func callID(n, i int) string { return fmt.Sprintf("toolu_%d_%d", n, i) }
+
+func reason(s Step) string {
+	if len(s.Calls) > 0 {
+		return "tool_use"
+	}
+	return "end_turn"
+}
+
+func message(r *request, _ Step, n int) map[string]any {
+	return map[string]any{"id": fmt.Sprintf("msg_%d", n), "type": "message", "role": "assistant", "model": r.Model, "content": []any{},
+		"stop_reason": nil, "stop_sequence": nil, "usage": map[string]any{"input_tokens": 10, "output_tokens": 5}}
+}
+
+// stream writes the answer as the events of the streaming API.
+func stream(w http.ResponseWriter, r *request, step Step, n int) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	send := func(kind string, fields map[string]any) {
+		fields["type"] = kind
+		data, err := json.Marshal(fields)
+		if err == nil {
+			fmt.Fprintf(w, "event: %s\ndata: %s\n\n", kind, data)
+		}
+	}
+	block := func(i int, start, delta map[string]any) {
+		send("content_block_start", map[string]any{"index": i, "content_block": start})
+		send("content_block_delta", map[string]any{"index": i, "delta": delta})
+		send("content_block_stop", map[string]any{"index": i})
+	}
+	send("message_start", map[string]any{"message": message(r, step, n)})
+	i := 0
+	if step.Text != "" {
+		block(i, map[string]any{"type": "text", "text": ""}, map[string]any{"type": "text_delta", "text": step.Text})
+		i++
+	}
+	for j, c := range step.Calls {
+		input, err := json.Marshal(c.Input)
+		if err != nil {
+			input = []byte("{}")
+		}
+		block(i+j, map[string]any{"type": "tool_use", "id": callID(n, j), "name": c.Tool, "input": map[string]any{}},
+			map[string]any{"type": "input_json_delta", "partial_json": string(input)})
+	}
+	send("message_delta", map[string]any{"delta": map[string]any{"stop_reason": reason(step), "stop_sequence": nil}, "usage": map[string]any{"output_tokens": 5}})
+	send("message_stop", map[string]any{})
+}
