@@ -23,7 +23,7 @@ func pct(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }
 // forest draws shares with their intervals, a row for each surface. ours is
 // the run, paper the value to compare with (negative for none).
 func forest(of *quality.BySurface, paper [4]float64, class, title string) template.HTML {
-	p := newPlot(560, 206, 92, 96, 10, 40)
+	p := newPlot(560, 190, 92, 96, 10, 24)
 	p.percentX("")
 	step := (p.bottom - p.top) / 4
 	for i, s := range surfaces() {
@@ -72,7 +72,7 @@ func outcomeBars(s *quality.Summary) template.HTML {
 			w := p.x(at+v) - x
 			p.rect(x, y+4, max(w-1.5, 0), 22, classes[k], fmt.Sprintf("%s: %d of %d %s", a.Surface, c, n, names[k]))
 			if w > 22 {
-				p.text(x+w/2, y+19, "middle", "on", fmt.Sprint(c))
+				p.text(x+w/2, y+19, "middle", "on on"+classes[k], fmt.Sprint(c))
 			}
 			at += v
 		}
@@ -98,7 +98,7 @@ func roc(s *quality.Summary) template.HTML {
 	if s.ASR.All != nil && s.PR.All != nil {
 		x, y := 1-s.PR.All.Share, 1-s.ASR.All.Share
 		p.circle(p.x(x), p.y(y), 6, "bad dot", fmt.Sprintf("as it decides: %s of attacks stopped, %s of ordinary cases", pct(y), pct(x)))
-		p.text(p.x(x)+10, p.y(y)+4, "start", "tick", "as it decides")
+		p.text(p.x(x)+9, p.y(y)+16, "start", "tick", "as it decides")
 	}
 	return p.svg("ROC curve of the small auditor's risk")
 }

@@ -37,7 +37,7 @@ func (m *markdown) head(cells ...string) {
 // Markdown writes the figures as tables.
 func Markdown(w io.Writer, r *Run) error {
 	m, s := &markdown{}, r.Summary
-	m.line("# What auditd lets through, and what it stands in the way of\n")
+	m.line("# What auditd stops, and what it lets through\n")
 	m.line("auditd %s · auditor: %s · arbiter: %s · cases: %s", r.Version, r.Auditor, orDash(r.Arbiter), r.Cases)
 	m.line("\nShares are in percent with their 95 %% Wilson interval and n.")
 	m.figures(s)
