@@ -16,6 +16,14 @@ type Share struct {
 	High  float64 `json:"high"`
 }
 
+// Wilson returns k of n with its interval, or nil where there is nothing to
+// count.
+func Wilson(k, n int) *Share { return share(k, n) }
+
+// AUC is the probability that one of pos scores higher than one of neg; a tie
+// counts half.
+func AUC(pos, neg []float64) float64 { return auc(pos, neg) }
+
 // share returns nil where there is nothing to count.
 func share(k, n int) *Share {
 	if n == 0 {

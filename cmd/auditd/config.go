@@ -15,6 +15,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"example.org/auditd/client"
+	"example.org/auditd/firewall"
 	"example.org/auditd/schema"
 )
 
@@ -79,6 +80,8 @@ type Config struct {
 	LogFormat string `yaml:"log_format"`
 
 	ownerFile string // where the hash of the passphrase lies
+
+	ablation firewall.Ablation // benchmarks leave parts out; no file can
 }
 
 // OnnxConfig configures the encoder.

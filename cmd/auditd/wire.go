@@ -87,7 +87,7 @@ func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string,
 		Policy:  func() *policy.Policy { return d.policy },
 		Auditor: d.judges.auditor, Arbiter: d.judges.arbiter,
 		Deadline: time.Duration(cfg.Deadline), MaxPayload: cfg.MaxPayload,
-		Now: time.Now, Logger: logger,
+		Now: time.Now, Logger: logger, Ablation: cfg.ablation,
 	})
 	if err != nil {
 		return nil, err

@@ -1,0 +1,274 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+
+	"example.org/auditd/bench/cases"
+	"example.org/auditd/bench/quality"
+	"example.org/auditd/bench/report"
+	"example.org/auditd/client"
+	"example.org/auditd/firewall"
+	"example.org/auditd/httpapi"
+	"example.org/auditd/internal/durable"
+	"example.org/auditd/schema"
+)
+
+// qualityOptions are the flags of `bench quality`.
+type qualityOptions struct {
+	cases   string
+	out     string
+	running bool
+	quick   bool
+	fresh   bool
+}
+
+func (p *program) benchQualityCommand() *cobra.Command {
+	var o qualityOptions
+	c := &cobra.Command{
+		Use: "quality", Short: "Measure what is let through and what is stood in the way of", Args: cobra.NoArgs,
+		Long: `quality sends 88 attacks and 38 matched ordinary cases through a daemon of its own,
+in a temporary directory and with your configuration, and judges by an oracle
+what would reach each sink. Every case goes as a ready flow and as the event that
+a host would report.
+
+With --out it writes results.jsonl, report.json, report.md and report.html; a run
+that was cut off goes on where it stopped.`,
+		RunE: func(c *cobra.Command, _ []string) error { return p.benchQuality(c.Context(), &o) },
+	}
+	c.Flags().StringVar(&o.cases, "cases", "", "directory with case files of your own (*.yaml) in place of the built-in ones")
+	c.Flags().StringVarP(&o.out, "out", "o", "", "directory for results and reports")
+	c.Flags().BoolVar(&o.running, "running", false, "ask the running daemon; its log and its questions then hold the cases too")
+	c.Flags().BoolVar(&o.quick, "quick", false, "ready flows with metadata only")
+	c.Flags().BoolVar(&o.fresh, "fresh", false, "start over where an earlier run left results")
+	return c
+}
+
+func (p *program) benchQuality(ctx context.Context, o *qualityOptions) error {
+	set, err := readCases(o.cases)
+	if err != nil {
+		return err
+	}
+	cfg, err := p.config()
+	if err != nil {
+		return err
+	}
+	run := report.Run{Version: version(), Cases: casesName(o.cases, set), Quick: o.quick}
+	var c *client.Client
+	if o.running {
+		if c, err = p.client(); err != nil {
+			return err
+		}
+		run.Auditor = "of the running daemon"
+	} else {
+		b, err := p.startBench(ctx, cfg, firewall.Ablation{}, nil)
+		if err != nil {
+			return err
+		}
+		defer b.stop()
+		c, run.Auditor, run.Arbiter, run.Policy = b.client, b.auditor, cfg.Arbiter.Backend, string(b.d.policy.Digest())
+	}
+	results, err := p.runCases(ctx, c, set, o, &run)
+	if err != nil {
+		return err
+	}
+	run.Summary, run.Results = quality.Summarise(results), results
+	if err := p.writeReports(o.out, &run); err != nil {
+		return err
+	}
+	if p.jsonOut {
+		return p.printJSON(run.Summary)
+	}
+	return report.Markdown(p.stdout, &run)
+}
+
+func readCases(dir string) ([]cases.Case, error) {
+	if dir == "" {
+		return cases.Builtin()
+	}
+	return cases.Read(os.DirFS(dir))
+}
+
+// casesName identifies a set of cases by its content.
+func casesName(dir string, set []cases.Case) string {
+	name := "built in"
+	if dir != "" {
+		name = filepath.Base(dir)
+	}
+	var parts []string
+	for i := range set {
+		parts = append(parts, set[i].ID, string(set[i].Flow.Key()))
+	}
+	return fmt.Sprintf("%s (%d, %s)", name, len(set), schema.DigestOf(parts...)[:19])
+}
+
+// benchDaemon is a daemon in a temporary directory with a client of it.
+type benchDaemon struct {
+	d       *daemon
+	client  *client.Client
+	auditor string
+	stop    func()
+}
+
+// startBench starts a daemon for a benchmark and waits until its auditor is
+// there. judging takes the configured judges' place when it is not nil.
+func (p *program) startBench(ctx context.Context, cfg *Config, a firewall.Ablation, judging *judges) (_ *benchDaemon, err error) {
+	dir, err := os.MkdirTemp("", "auditd-bench-")
+	if err != nil {
+		return nil, fmt.Errorf("make a temporary directory: %w", err)
+	}
+	undo := []func(){func() { os.RemoveAll(dir) }}
+	stop := func() {
+		for i := len(undo) - 1; i >= 0; i-- {
+			undo[i]()
+		}
+	}
+	defer func() {
+		if err != nil {
+			stop()
+		}
+	}()
+	own := *cfg
+	own.State, own.Listen, own.Socket, own.ablation = filepath.Join(dir, "state"), "127.0.0.1:0", socketOff, a
+	if own.Onnx.Model == "" { // a model that was pulled or trained lies in the state directory
+		if pulled := filepath.Join(cfg.State, "models", "onnx"); isDir(pulled) {
+			own.Onnx.Model = pulled
+		}
+	}
+	d, err := newDaemonWith(ctx, &own, p.getenv, slog.New(slog.DiscardHandler), judging)
+	if err != nil {
+		return nil, err
+	}
+	undo = append(undo, func() { d.Close() })
+	listeners, err := httpapi.Listen(own.Listen, "")
+	if err != nil {
+		return nil, err
+	}
+	serving, cancel := context.WithCancel(ctx)
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = d.Serve(serving, listeners) // what fails here fails at the client
+	}()
+	undo = append(undo, func() { cancel(); <-served })
+	limit := time.Now().Add(time.Duration(own.Ollama.LoadTimeout))
+	for d.judges.loading() && time.Now().Before(limit) && ctx.Err() == nil {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if judging == nil {
+		if err := d.judges.auditor.Ready(); err != nil {
+			return nil, hint(fmt.Errorf("the auditor is not ready: %w", err), "`auditd doctor` says what is missing")
+		}
+	}
+	return &benchDaemon{d: d, auditor: d.judges.String(), stop: stop,
+		client: &client.Client{URL: "http://" + listeners[0].Addr().String(), TokenFile: client.TokenPath(own.State), Timeout: time.Duration(own.Deadline) + 5*time.Second}}, nil
+}
+
+// runCases runs the cases with a progress bar, and keeps results on the disk
+// as they come when there is a place for them.
+func (p *program) runCases(ctx context.Context, c *client.Client, set []cases.Case, o *qualityOptions, run *report.Run) ([]quality.Result, error) {
+	q := quality.Config{Cases: set, Audit: c.Audit, Extra: !o.quick}
+	if !o.quick {
+		q.Event = c.Event
+	}
+	if o.out != "" {
+		if err := os.MkdirAll(o.out, 0o755); err != nil {
+			return nil, fmt.Errorf("make the directory for results: %w", err)
+		}
+		f, done, err := openResults(filepath.Join(o.out, "results.jsonl"), run, o.fresh)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		q.Done = done
+		q.Save = func(r *quality.Result) error {
+			data, err := schema.Encode(r)
+			if err == nil {
+				_, err = f.Write(append(data, '\n'))
+			}
+			if err != nil {
+				return fmt.Errorf("keep a result: %w", err)
+			}
+			return nil
+		}
+	}
+	if bars := p.bars(); bars != nil {
+		bar := bars.AddBar(int64(len(set)), mpb.PrependDecorators(decor.Name("cases "), decor.CountersNoUnit("%d / %d")), mpb.AppendDecorators(decor.Percentage(), decor.Elapsed(decor.ET_STYLE_GO, decor.WC{W: 8})))
+		q.Progress = func() { bar.Increment() }
+		defer bars.Shutdown()
+	}
+	return quality.Run(ctx, q)
+}
+
+// openResults opens the file of results for more of the same run, and returns
+// what it holds. A last line that was cut off is dropped.
+func openResults(path string, run *report.Run, fresh bool) (*os.File, map[string]quality.Result, error) {
+	head, err := schema.Encode(run.Header())
+	if err != nil {
+		return nil, nil, fmt.Errorf("encode the run: %w", err)
+	}
+	head = append(head, '\n')
+	kept, done := head, map[string]quality.Result{}
+	data, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("read earlier results: %w", err)
+	}
+	if len(data) > 0 && !fresh {
+		rest, same := bytes.CutPrefix(data, head)
+		if !same {
+			return nil, nil, hint(fmt.Errorf("%s holds results of another run", path), "give another directory, or --fresh to start over")
+		}
+		for r := bufio.NewReader(bytes.NewReader(rest)); ; {
+			line, err := r.ReadBytes('\n')
+			if err != nil {
+				break
+			}
+			var one quality.Result
+			if schema.Decode(line, &one) != nil {
+				return nil, nil, hint(fmt.Errorf("%s holds a line that is no result", path), "--fresh starts over")
+			}
+			done[one.Case], kept = one, append(kept, line...)
+		}
+	}
+	if err := durable.WriteFile(path, kept, 0o644); err != nil {
+		return nil, nil, fmt.Errorf("write results: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open results: %w", err)
+	}
+	return f, done, nil
+}
+
+// writeReports writes the three reports beside the results.
+func (p *program) writeReports(dir string, run *report.Run) error {
+	if dir == "" {
+		return nil
+	}
+	data, err := schema.Encode(run)
+	if err != nil {
+		return fmt.Errorf("encode the report: %w", err)
+	}
+	var md, html bytes.Buffer
+	if err := errors.Join(report.Markdown(&md, run), report.HTML(&html, run)); err != nil {
+		return err
+	}
+	for name, data := range map[string][]byte{"report.json": append(data, '\n'), "report.md": md.Bytes(), "report.html": html.Bytes()} {
+		if err := durable.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+	}
+	return nil
+}
