@@ -28,6 +28,7 @@ import (
 	"example.org/auditd/approval"
 	"example.org/auditd/auditlog"
 	"example.org/auditd/credential"
+	"example.org/auditd/escalation"
 	"example.org/auditd/schema"
 )
 
@@ -48,6 +49,10 @@ type Config struct {
 	// Models and Policy describe what is in use.
 	Models func(context.Context) []api.ModelInfo
 	Policy func() api.PolicyInfo
+	// Thresholds are those that reports are compared with.
+	Thresholds func() escalation.Thresholds
+	// Verify checks the whole log from its files.
+	Verify func() (auditlog.Summary, error)
 
 	Keeper   *credential.Keeper
 	Registry *prometheus.Registry // served at /metrics; default a fresh one
@@ -73,6 +78,7 @@ type Server struct {
 	metrics *metrics
 	openapi func() []byte
 	hosts   map[string]bool
+	page    *page
 
 	mu       sync.Mutex
 	draining bool // no new decisions
@@ -109,7 +115,7 @@ func New(c Config) (*Server, error) {
 	if c.Registry == nil {
 		c.Registry = prometheus.NewRegistry()
 	}
-	s := &Server{cfg: c, slots: make(chan struct{}, c.MaxInFlight), metrics: newMetrics(c.Registry, c.Version), hosts: map[string]bool{}}
+	s := &Server{cfg: c, slots: make(chan struct{}, c.MaxInFlight), metrics: newMetrics(c.Registry, c.Version), hosts: map[string]bool{}, page: newPage()}
 	for _, h := range append([]string{"127.0.0.1", "localhost", "::1", unixHost}, c.Hosts...) {
 		s.hosts[h] = true
 	}
@@ -135,6 +141,7 @@ func New(c Config) (*Server, error) {
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
 	}
+	s.servePage()
 	return s, nil
 }
 
