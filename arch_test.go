@@ -41,6 +41,8 @@ var mayImport = map[string]string{
 	"inference/onnx/wordpiece": "",
 	"credential":               "schema",
 	"httpapi":                  "schema api credential approval auditlog claudehook",
+	"httpapi":                  "schema api credential approval auditlog escalation httpapi/ui",
+	"httpapi/ui":               "",
 	"api":                      "schema auditlog",
 	"claudehook":               "schema",
 	"install":                  "schema claudehook internal/durable install/provider",

@@ -77,6 +77,15 @@ func (q *Queue) scopeOf(f *schema.Flow) (s Scope, ok bool) {
 		Sink: [4]string{f.Sink.ID, f.Sink.Action, f.Sink.Destination, f.Session.Workspace}, Command: command}, true
 }
 
+// ScopeOf returns what a wider grant from a question would cover, so that a
+// person sees it before giving one; ok is false when none may be given.
+func (q *Queue) ScopeOf(question *schema.Question) (s Scope, ok bool) {
+	if question == nil || question.Hard || question.Flow == nil {
+		return Scope{}, false
+	}
+	return q.scopeOf(question.Flow)
+}
+
 // holdsBracket looks for the mark that symbols and placeholders begin with.
 func holdsBracket(f *schema.Flow) bool {
 	for _, s := range []string{f.Payload, f.Sink.ID, f.Sink.Tool, f.Sink.Action, f.Sink.Destination} {
@@ -92,10 +101,7 @@ func (q *Queue) insertGrant(ctx context.Context, tx *sql.Tx, r *row, grant *Gran
 	if err != nil {
 		return err
 	}
-	if question.Hard || question.Flow == nil {
-		return ErrNoGrant
-	}
-	scope, ok := q.scopeOf(question.Flow)
+	scope, ok := q.ScopeOf(question)
 	if !ok {
 		return ErrNoGrant
 	}

@@ -221,6 +221,14 @@ func (l *Log) Size() int64 {
 	return l.size
 }
 
+// Changed returns a channel that is closed when the log next grows; nil once it
+// is closed. Take it before asking for Size.
+func (l *Log) Changed() <-chan struct{} {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.changed
+}
+
 // Checkpoint returns the signed statement of what was acknowledged. Kept where
 // the owner's uid cannot write, it shows a later rewriting of the log.
 func (l *Log) Checkpoint() []byte {

@@ -111,6 +111,37 @@ func TestOwnerSession(t *testing.T) {
 	}
 }
 
+// TestRenewal: a browser's session lives while it is used, and not for ever.
+func TestRenewal(t *testing.T) {
+	k, _, now := keeper(t)
+	code, _, err := k.Code()
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, first, err := k.LoginCode(code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := *now
+	until, ok := k.Renew(token)
+	if !ok || !until.After(first) {
+		t.Fatalf("renewed %v until %v, it was %v", ok, until, first)
+	}
+	for now.Sub(start) < 11*time.Hour+30*time.Minute {
+		*now = now.Add(20 * time.Minute)
+		if until, ok = k.Renew(token); !ok || until.After(start.Add(12*time.Hour)) {
+			t.Fatalf("after %v: %v until %v", now.Sub(start), ok, until)
+		}
+	}
+	*now = start.Add(12 * time.Hour)
+	if _, ok := k.Renew(token); ok || k.Check(token) != schema.CredentialNone {
+		t.Error("renewed beyond its longest life")
+	}
+	if _, ok := k.Renew("ao_" + strings.Repeat("0", 64)); ok {
+		t.Error("a session that never was is renewed")
+	}
+}
+
 func TestWrongTokensHaveNoRights(t *testing.T) {
 	k, _, _ := keeper(t)
 	for _, token := range []string{"", " ", "ah_", "ao_", "ah_" + strings.Repeat("0", 64), strings.Repeat("x", 1<<16)} {

@@ -27,6 +27,8 @@ type Config struct {
 	PassphrasePath string
 	SessionTTL     time.Duration // of an owner session, default 10 minutes
 	LinkTTL        time.Duration // of a one-time code, default 1 minute
+	IdleTTL        time.Duration // of a browser's session after its last use, default 30 minutes
+	MaxTTL         time.Duration // of a browser's session however much it is used, default 12 hours
 	Now            func() time.Time
 }
 
@@ -35,6 +37,8 @@ type Keeper struct {
 	path       string
 	sessionTTL time.Duration
 	linkTTL    time.Duration
+	idleTTL    time.Duration
+	maxTTL     time.Duration
 	now        func() time.Time
 	hook       [sha256.Size]byte
 	attempts   *rate.Limiter // of logins, right or wrong: guessing is slow and bounded in memory
@@ -45,9 +49,12 @@ type Keeper struct {
 	// passphrase stays what it was when it was first seen; a file that changes
 	// under a running daemon changes nothing.
 	passphrase *Passphrase
-	sessions   map[[sha256.Size]byte]time.Time // by digest of the token, until when
-	codes      map[[sha256.Size]byte]time.Time // one-time codes
+	sessions   map[[sha256.Size]byte]life // by digest of the token
+	codes      map[[sha256.Size]byte]life // one-time codes
 }
+
+// life is how long a token is good: until, and with renewals never beyond last.
+type life struct{ until, last time.Time }
 
 // maxSessions bounds what the owner's own scripts can pile up.
 const maxSessions = 64
@@ -63,12 +70,18 @@ func NewKeeper(c Config) (*Keeper, error) {
 	if c.LinkTTL <= 0 {
 		c.LinkTTL = time.Minute
 	}
+	if c.IdleTTL <= 0 {
+		c.IdleTTL = 30 * time.Minute
+	}
+	if c.MaxTTL <= 0 {
+		c.MaxTTL = 12 * time.Hour
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	k := &Keeper{path: c.PassphrasePath, sessionTTL: c.SessionTTL, linkTTL: c.LinkTTL, now: c.Now, hook: sha256.Sum256([]byte(c.HookToken)),
+	k := &Keeper{path: c.PassphrasePath, sessionTTL: c.SessionTTL, linkTTL: c.LinkTTL, idleTTL: c.IdleTTL, maxTTL: c.MaxTTL, now: c.Now, hook: sha256.Sum256([]byte(c.HookToken)),
 		attempts: rate.NewLimiter(rate.Every(2*time.Second), 5),
-		sessions: map[[sha256.Size]byte]time.Time{}, codes: map[[sha256.Size]byte]time.Time{}}
+		sessions: map[[sha256.Size]byte]life{}, codes: map[[sha256.Size]byte]life{}}
 	if _, err := k.owner(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -141,29 +154,29 @@ func (k *Keeper) LoginCode(code string) (token string, expires time.Time, err er
 	}
 	d := sha256.Sum256([]byte(code))
 	k.mu.Lock()
-	until, ok := k.codes[d]
+	link, ok := k.codes[d]
 	delete(k.codes, d)
 	k.mu.Unlock()
-	if !ok || !k.now().Before(until) {
+	if !ok || !k.now().Before(link.until) {
 		return "", time.Time{}, ErrWrong
 	}
 	return k.open(k.sessions, ownerPrefix, k.sessionTTL)
 }
 
-func (k *Keeper) open(in map[[sha256.Size]byte]time.Time, prefix string, ttl time.Duration) (string, time.Time, error) {
+func (k *Keeper) open(in map[[sha256.Size]byte]life, prefix string, ttl time.Duration) (string, time.Time, error) {
 	token := newToken(prefix)
 	now := k.now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for d, until := range in {
-		if !now.Before(until) {
+	for d, l := range in {
+		if !now.Before(l.until) {
 			delete(in, d)
 		}
 	}
 	if len(in) >= maxSessions {
 		return "", time.Time{}, fmt.Errorf("%d sessions are open: %w", len(in), ErrTooMany)
 	}
-	in[sha256.Sum256([]byte(token))] = now.Add(ttl)
+	in[sha256.Sum256([]byte(token))] = life{until: now.Add(ttl), last: now.Add(k.maxTTL)}
 	return token, now.Add(ttl), nil
 }
 
@@ -172,6 +185,29 @@ func (k *Keeper) Logout(token string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.sessions, sha256.Sum256([]byte(token)))
+}
+
+// Renew puts off the end of an owner session that is in use, and says when it
+// now ends. It is for the page, which a person keeps open all day; a session
+// of the command line ends when it was to end.
+func (k *Keeper) Renew(token string) (until time.Time, ok bool) {
+	d := sha256.Sum256([]byte(token))
+	now := k.now()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	l, ok := k.sessions[d]
+	if !ok || !now.Before(l.until) {
+		return time.Time{}, false
+	}
+	next := now.Add(k.idleTTL)
+	if next.After(l.last) {
+		next = l.last
+	}
+	if next.After(l.until) {
+		l.until = next
+		k.sessions[d] = l
+	}
+	return l.until, true
 }
 
 // Check says which rights token gives. It takes the same time for every wrong
@@ -183,7 +219,7 @@ func (k *Keeper) Check(token string) schema.Credential {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if until, ok := k.sessions[d]; ok && k.now().Before(until) {
+	if l, ok := k.sessions[d]; ok && k.now().Before(l.until) {
 		return schema.CredentialOwner
 	}
 	return schema.CredentialNone

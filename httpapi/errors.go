@@ -42,6 +42,8 @@ var (
 	errEncoding    = &problem{http.StatusUnsupportedMediaType, "content_encoding", "Content-Encoding", "compressed bodies are refused", 0}
 	errBusy        = &problem{http.StatusServiceUnavailable, "busy", "", "as many flows as allowed are being decided; try again", 1}
 	errDraining    = &problem{http.StatusServiceUnavailable, "stopping", "", "the daemon is stopping", 5}
+	errPageRate    = &problem{http.StatusTooManyRequests, "too_many", "", "too many requests from the page, wait a moment", 1}
+	errPageSession = &problem{http.StatusUnauthorized, "session", "", "the session has ended or was opened in another window: run `auditd login` and open the link it prints", 0}
 	errAbsent      = &problem{http.StatusNotFound, "not_configured", "", "this daemon runs without that part", 0}
 	errPanic       = &problem{http.StatusInternalServerError, "internal", "", "internal error; the daemon's log has the details", 0}
 	errCancelled   = &problem{http.StatusRequestTimeout, "cancelled", "", "the request ended before its answer", 0}

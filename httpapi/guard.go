@@ -81,7 +81,10 @@ func (s *Server) sameOrigin(c *gin.Context) {
 			return
 		}
 	}
-	if site := c.GetHeader("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
+	// Following a link to the page is no request of another page's: its files say
+	// nothing, and it can't be framed.
+	link := c.FullPath() == "/" && c.GetHeader("Sec-Fetch-Mode") == "navigate" && c.GetHeader("Sec-Fetch-Dest") == "document"
+	if site := c.GetHeader("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" && !link {
 		s.fail(c, errOrigin)
 		return
 	}

@@ -29,6 +29,7 @@ import (
 	"example.org/auditd/auditlog"
 	"example.org/auditd/claudehook"
 	"example.org/auditd/credential"
+	"example.org/auditd/escalation"
 	"example.org/auditd/schema"
 )
 
@@ -49,6 +50,10 @@ type Config struct {
 	// Models and Policy describe what is in use.
 	Models func(context.Context) []api.ModelInfo
 	Policy func() api.PolicyInfo
+	// Thresholds are those that reports are compared with.
+	Thresholds func() escalation.Thresholds
+	// Verify checks the whole log from its files.
+	Verify func() (auditlog.Summary, error)
 
 	Keeper   *credential.Keeper
 	Registry *prometheus.Registry // served at /metrics; default a fresh one
@@ -75,6 +80,7 @@ type Server struct {
 	openapi func() []byte
 	hooks   *claudehook.Adapter
 	hosts   map[string]bool
+	page    *page
 
 	mu       sync.Mutex
 	draining bool // no new decisions
@@ -111,7 +117,7 @@ func New(c Config) (*Server, error) {
 	if c.Registry == nil {
 		c.Registry = prometheus.NewRegistry()
 	}
-	s := &Server{cfg: c, slots: make(chan struct{}, c.MaxInFlight), metrics: newMetrics(c.Registry, c.Version), hosts: map[string]bool{}}
+	s := &Server{cfg: c, slots: make(chan struct{}, c.MaxInFlight), metrics: newMetrics(c.Registry, c.Version), hosts: map[string]bool{}, page: newPage()}
 	for _, h := range append([]string{"127.0.0.1", "localhost", "::1", unixHost}, c.Hosts...) {
 		s.hosts[h] = true
 	}
@@ -138,6 +144,7 @@ func New(c Config) (*Server, error) {
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
 	}
+	s.servePage()
 	return s, nil
 }
 

@@ -1,0 +1,1 @@
+import { show } from './dom.js'; export function overview(main) { show(main); return {}; }
