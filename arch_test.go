@@ -48,7 +48,7 @@ var mayImport = map[string]string{
 	"install/provider":         "",
 	"client":                   "schema api",
 	"bench":                    "schema",
-	"cmd/auditd":               "schema api approval auditlog bench claudehook client credential escalation firewall httpapi install inference inference/anthropic inference/ollama inference/onnx inference/openai internal/durable models policy precheck sqlite bench/cases bench/quality bench/report",
+	"cmd/auditd":               "schema api approval auditlog bench bench/auditor claudehook client credential escalation firewall httpapi install inference inference/anthropic inference/ollama inference/onnx inference/openai internal/durable models policy precheck sqlite bench/cases bench/quality bench/report",
 	"bench/cases":              "schema",
 	"bench/quality":            "schema bench/auditor bench/cases",
 	"bench/report":             "schema bench/cases bench/auditor bench/quality",

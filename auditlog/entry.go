@@ -26,6 +26,9 @@ type Entry struct {
 	// replaced; they alone are stored of both. Empty means not stored.
 	RedactedPayload string
 	RedactedRewrite string
+	// Sent is the redacted record that left the machine for the arbiter, as
+	// JSON; empty when nothing left.
+	Sent string
 }
 
 // Decision is a schema.Decision without any text out of the payload.
@@ -43,6 +46,7 @@ type Decision struct {
 	Second       *Report          `json:"second_report,omitempty"`
 	Escalation   []string         `json:"escalation,omitempty"`
 	Arbiter      *Report          `json:"arbiter,omitempty"`
+	Sent         *Text            `json:"sent,omitempty"` // what left for the arbiter
 	Usage        []schema.Usage   `json:"usage,omitempty"`
 	Trace        []schema.Trace   `json:"trace,omitempty"`
 	PolicyDigest string           `json:"policy_digest,omitempty"`
@@ -131,6 +135,7 @@ type Value struct {
 	Salt    string `json:"salt"`
 	Payload string `json:"payload,omitempty"`
 	Rewrite string `json:"rewrite,omitempty"`
+	Sent    string `json:"sent,omitempty"` // to the arbiter
 	Message string `json:"message,omitempty"`
 	Reason  string `json:"reason,omitempty"` // when it is not one word
 	Intent  string `json:"intent,omitempty"`
@@ -181,6 +186,10 @@ func (w *entryWriter) encode(e *Entry, now recordRest) (body, value []byte, err 
 	w.v.Salt = hex.EncodeToString(salt)
 	w.v.Payload = w.cut("payload", e.RedactedPayload)
 	w.v.Rewrite = w.cut("rewrite", e.RedactedRewrite)
+	w.v.Sent = w.text("sent", e.Sent)
+	if e.Sent != "" {
+		now.Decision.Sent = w.ref("sent", &e.Sent)
+	}
 	if body, err = schema.Encode(now); err != nil {
 		return nil, nil, fmt.Errorf("encode a record: %w", err)
 	}

@@ -61,6 +61,7 @@ func entry(n int) auditlog.Entry {
 		Evidence: []string{canary}}
 	return auditlog.Entry{
 		Flow: f,
+		Sent: `{"payload":"` + canary + `"}`,
 		Decision: &schema.Decision{ID: fmt.Sprintf("d-%06d", n), Action: schema.RewriteAndContinue, Mediation: schema.MediationText, Stage: schema.StageAuditor,
 			Reason: canary + " no word", Message: canary, Payload: &rewrite, Ticket: canary,
 			Precheck: &schema.Precheck{Signals: []schema.Signal{{Code: schema.PromptControl, Rule: "prompt-ignore-previous", Detail: canary,

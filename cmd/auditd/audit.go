@@ -34,7 +34,8 @@ The flow is a JSON document (a file, or - for standard input), or a text with
 --text, --source and --sink. The running daemon decides it; with --local this
 process does, with the same rules and the same log, while no daemon runs.
 
-Exit code 0: allowed, also with a rewrite. 2: stopped. 1: anything else.`,
+Exit code 0: allowed unchanged. 2: the text may not go on as it is; where it was
+rewritten, only the text in "payload" may. 1: anything else.`,
 		Example: `  auditd audit --text 'rm -rf ~' --source web --sink exec
   echo '{"payload":"hello","source":{"kind":"web"},"sink":{"kind":"reasoning"}}' | auditd audit -`,
 		Args: cobra.MaximumNArgs(1),
@@ -90,7 +91,9 @@ func (p *program) audit(ctx context.Context, f *auditFlags, args []string) error
 		}
 		o.tell(&s)
 	}
-	if err == nil && d.Action.Stops() {
+	// A caller that looks at nothing but the exit code would forward the
+	// original, so a rewrite is a stop too.
+	if err == nil && d.Action != schema.Allow {
 		return errStop
 	}
 	return err

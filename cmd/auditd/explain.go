@@ -17,6 +17,7 @@ type story struct {
 	flow       schema.Flow // without a payload when it comes from the log
 	bytes      int         // of the payload
 	payload    string      // redacted, when it is kept
+	sent       string      // redacted, what left for the arbiter
 	thresholds escalation.Thresholds
 	place      []string // where it is in the log, and what proves that
 }
@@ -52,6 +53,7 @@ func storyOf(r *auditlog.Record, v *auditlog.Value) story {
 	if a := reportOf(d.Arbiter, v.Arbiter); a != nil {
 		s.d.Arbiter = &schema.ArbiterReport{Decision: a.Decision, Risk: a.Risk, ResidualRiskTypes: a.ResidualRiskTypes, Evidence: a.Evidence}
 	}
+	s.sent = v.Sent
 	for i, code := range d.Escalation {
 		e := schema.EscalationReason{Code: code}
 		if i < len(v.Escalation) {
@@ -135,6 +137,9 @@ func (o *painter) tell(s *story) {
 		o.heading("Arbiter", a.Decision.String())
 		o.printf("  %-15s %.2f %s\n", "risk", a.Risk, o.bar(a.Risk, riskStyle(a.Risk)))
 		o.findings(a.ResidualRiskTypes, a.Evidence)
+	}
+	if s.sent != "" {
+		o.text("sent out", fmt.Sprintf("%d bytes, secrets replaced", len(s.sent)), s.sent)
 	}
 	o.stages(d)
 	if len(s.place) > 0 {

@@ -136,7 +136,7 @@ func (d *daemon) openStores(checker redacter) error {
 
 // append writes a decision to the log.
 func (d *daemon) append(ctx context.Context, e firewall.Entry) (int64, error) {
-	return d.log.Append(ctx, auditlog.Entry{Decision: e.Decision, Flow: e.Flow, RedactedPayload: e.RedactedPayload, RedactedRewrite: e.RedactedRewrite})
+	return d.log.Append(ctx, auditlog.Entry{Decision: e.Decision, Flow: e.Flow, RedactedPayload: e.RedactedPayload, RedactedRewrite: e.RedactedRewrite, Sent: e.Sent})
 }
 
 // missing says what keeps flows from being decided.
