@@ -98,7 +98,8 @@ def main(argv: list[str] | None = None) -> int:
         print(f"{len(mixture['ids'])} windows, {sum(map(len, mixture['ids'])) / 1e6:.1f} M payload tokens")
         train.train(mixture, a.out, a.minutes, lr=a.lr, tokens=a.tokens, seed=a.seed, init=a.init, threads=a.threads, resume=not a.fresh)
         do_export(a.out, a.out / "model.pt")
-        stage1.train(mixture, threads=a.threads).save(a.out / "stage1.bin")
+        first = stage1.data(mixture, a.data, Tokenizer(base_folder() / "tokenizer.json"), a.seed)
+        stage1.train(first, threads=a.threads).save(a.out / "stage1.bin")
         do_calibrate(a.out, a.data, a.threads, a.out / "golden.json")
         if not a.no_eval:
             from .evaluate import evaluate

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 BITS = 16
-SPAN = 40
+SPAN = 64
 MAGIC = b"ADS1"
 
 
@@ -62,7 +62,19 @@ class Stage1:
         return Stage1(np.frombuffer(b[20:], np.int8), scale, threshold)
 
 
-def train(mixture: dict, epochs: int = 6, lr: float = 0.02, seed: int = 3, threads: int = 1) -> Stage1:
+def data(mixture: dict, folder: Path | None, tok, seed: int) -> dict:
+    """More windows than the encoder can afford: a second mixture, and every window of long benign records."""
+    from . import mix
+    from .record import WINDOW, prepared_payload, window_starts
+
+    more = mix.build(folder, tok, seed + 4, 1.5)
+    recs = [x for x in mix.read(folder / "train.jsonl.gz") if x["kind"] == "benign" and len(x["payload"]) > 800][:9000]
+    ids = [prepared_payload(tok, x["payload"].encode("utf-8", "surrogatepass"))[3] for x in recs]
+    ws = [np.array(x[a : a + WINDOW]) for x in ids for a in window_starts(len(x))]
+    return {"ids": mixture["ids"] + more["ids"] + ws, "decision": mixture["decision"] + more["decision"] + [0] * len(ws)}
+
+
+def train(mixture: dict, epochs: int = 5, lr: float = 0.02, seed: int = 3, threads: int = 1) -> Stage1:
     """Max-pooled logistic regression on the mixture's windows."""
     import torch
 
