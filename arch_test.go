@@ -45,7 +45,7 @@ var mayImport = map[string]string{
 	"client":                   "schema api",
 	"bench":                    "schema",
 	"bench/cases":              "schema",
-	"bench/quality":            "schema bench/auditor bench/cases",
+	"bench/quality":            "schema inference bench/auditor bench/cases",
 	"bench/report":             "schema bench/cases bench/auditor bench/quality",
 	"cmd/auditd":               "schema api approval auditlog bench bench/cases bench/quality bench/report client credential escalation firewall httpapi inference inference/anthropic inference/ollama inference/onnx inference/openai internal/durable models policy precheck sqlite",
 	"dualview":                 "schema",
