@@ -50,7 +50,7 @@ var mayImport = map[string]string{
 	"bench":                    "schema",
 	"cmd/auditd":               "schema api approval auditlog bench bench/auditor claudehook client credential escalation firewall httpapi install inference inference/anthropic inference/ollama inference/onnx inference/openai internal/durable models policy precheck sqlite bench/cases bench/quality bench/report",
 	"bench/cases":              "schema",
-	"bench/quality":            "schema bench/auditor bench/cases",
+	"bench/quality":            "schema inference bench/auditor bench/cases",
 	"bench/report":             "schema bench/cases bench/auditor bench/quality",
 	"dualview":                 "schema",
 	"precheck":                 "schema precheck/normalise precheck/keyword precheck/command precheck/endpoint precheck/secret",

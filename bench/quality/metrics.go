@@ -289,9 +289,8 @@ func (s *Summary) rewrites(results []Result) {
 		kept.add(0, r.Small.Preserved)
 		hr.add(0, r.Action == schema.DeferToHuman)
 	}
-	inverse := func(t tally) Share { return auditor.Wilson(t.n[0]-t.k[0], t.n[0]) }
-	s.Rewrites.RiskRemoved, s.Rewrites.StillActionable = removed.all(), inverse(removed)
-	s.Rewrites.Preserved, s.Rewrites.OverDeletion = kept.all(), inverse(kept)
+	s.Rewrites.RiskRemoved, s.Rewrites.StillActionable = removed.all(), removed.inverse()
+	s.Rewrites.Preserved, s.Rewrites.OverDeletion = kept.all(), kept.inverse()
 	s.Rewrites.HR = hr.all()
 }
 

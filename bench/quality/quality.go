@@ -56,7 +56,7 @@ type Result struct {
 	Why       []string           `json:"why,omitempty"` // codes of the escalation
 	Arbiter   *schema.Action     `json:"arbiter,omitempty"`
 	Malformed bool               `json:"malformed,omitempty"`
-	Trace     string             `json:"trace"` // stages and outcomes, in order
+	Trace     string             `json:"trace"` // stages and outcomes in order, then why it escalated
 	Models    []string           `json:"models,omitempty"`
 	LatencyMS float64            `json:"latency_ms"` // as the daemon says
 	WallMS    float64            `json:"wall_ms"`    // as its client sees
@@ -211,6 +211,9 @@ func (r *Result) describe(k *cases.Case, d *schema.Decision) {
 		r.Stages[t.Stage.String()] += t.DurationMS
 		steps = append(steps, t.Stage.String()+"="+t.Outcome+"/"+t.Reason)
 		r.Escalated = r.Escalated || t.Stage == schema.StageArbiter
+	}
+	for _, why := range r.Why {
+		steps = append(steps, "why="+why)
 	}
 	r.Trace = strings.Join(steps, " ")
 	for _, u := range d.Usage {

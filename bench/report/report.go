@@ -15,6 +15,7 @@ type Run struct {
 	Arbiter string           `json:"arbiter"`
 	Policy  string           `json:"policy"`
 	Quick   bool             `json:"quick,omitempty"`
+	Part    string           `json:"part,omitempty"` // the part of the procedure that is left out
 	Summary *quality.Summary `json:"summary,omitempty"`
 	Results []quality.Result `json:"results,omitempty"`
 }

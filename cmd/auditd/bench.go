@@ -18,9 +18,9 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"example.org/auditd/bench"
+	"example.org/auditd/bench/quality"
 	"example.org/auditd/client"
 	"example.org/auditd/httpapi"
-	"example.org/auditd/inference"
 	"example.org/auditd/internal/durable"
 	"example.org/auditd/schema"
 )
@@ -42,7 +42,7 @@ on the same machine.`,
 	l.Flags().IntSliceVar(&o.clients, "clients", []int{1, 4, 16, 64}, "numbers of clients")
 	l.Flags().BoolVar(&o.auditor, "auditor", false, "with the configured auditor")
 	l.Flags().StringVarP(&o.output, "output", "o", "", "also write the measurements to this file, as JSON")
-	c.AddCommand(l, p.benchQualityCommand(), p.benchAuditorCommand())
+	c.AddCommand(l, p.benchQualityCommand(), p.benchPaperCommand(), p.benchAuditorCommand())
 	return c
 }
 
@@ -124,7 +124,7 @@ func (p *program) benchDaemon(ctx context.Context, cfg *Config, o *benchOptions,
 	start := time.Now()
 	var stand *judges
 	if !o.auditor {
-		stand = &judges{auditor: allower{}}
+		stand = &judges{auditor: quality.Allower{}}
 	}
 	d, err := newDaemonWith(ctx, cfg, p.getenv, slog.New(slog.DiscardHandler), stand)
 	if err != nil {
@@ -185,17 +185,6 @@ func baseline(ctx context.Context, dir string, o *benchOptions, progress func())
 	c := &client.Client{URL: "http://" + l.Addr().String(), Token: "none"}
 	return bench.Run(ctx, bench.Config{Call: c.Audit, Flow: bench.Mixed, Clients: o.clients, Calls: o.calls, Warmup: 20, Progress: progress})
 }
-
-// allower stands in for the auditor.
-type allower struct{}
-
-func (allower) Identity() string { return "none (a stand-in allows at once)" }
-func (allower) Ready() error     { return nil }
-func (allower) Audit(context.Context, *schema.Record) (schema.Report, schema.Usage, error) {
-	return schema.Report{Decision: schema.Allow, Risk: .01, Uncertainty: .01, ResidualRiskTypes: []schema.ResidualRisk{schema.ResidualNone}, Evidence: []string{}}, schema.Usage{Backend: "none", Model: "none"}, nil
-}
-
-var _ inference.Auditor = allower{}
 
 // rss is the resident memory of this process, or 0 where the system does not
 // say.
