@@ -42,12 +42,15 @@ func newSite(t *testing.T, change func(*Config)) *site {
 	if err != nil {
 		t.Fatalf("these tests drive a real Chromium (run scripts/chromium.sh): %v", err)
 	}
+	var dir string
 	w := newWorld(t, func(c *Config) {
 		c.Thresholds = escalation.Default
+		c.Verify = func() (auditlog.Summary, error) { return auditlog.Verify(dir) }
 		if change != nil {
 			change(c)
 		}
 	})
+	dir = filepath.Dir(w.ownerPath)
 	s := &site{world: w, queue: w.cfg.Approvals}
 	s.serve(t, "127.0.0.1:0")
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WindowSize(1280, 860), chromedp.UserDataDir(t.TempDir()), chromedp.Flag("lang", "en-GB"))
@@ -147,6 +150,7 @@ func (s *site) login(t *testing.T, b *tab) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	b.desk()
 	b.open(s.url + "/#code=" + code)
 	b.until(`!document.getElementById('nav').hidden`)
 }
@@ -231,6 +235,11 @@ func (b *tab) phone() {
 	b.do(chromedp.EmulateViewport(390, 844, chromedp.EmulateScale(2), chromedp.EmulateMobile))
 }
 
+func (b *tab) desk() {
+	b.t.Helper()
+	b.do(chromedp.EmulateViewport(1280, 860))
+}
+
 // looks takes the same screenshot light, dark and at phone width, and checks
 // that nothing is wider than the phone.
 func (b *tab) looks(name string) {
@@ -245,22 +254,22 @@ func (b *tab) looks(name string) {
 		b.t.Errorf("%s is %s pixels wide on a phone of 390", name, w)
 	}
 	b.shot(name + "-phone")
-	b.do(chromedp.ResetViewport())
+	b.desk()
 }
 
 // ask puts a question as the firewall would, together with the decision that
 // asks it.
 func (s *site) ask(t *testing.T, change func(*schema.Flow, *schema.Decision, *schema.Question)) *schema.Question {
 	t.Helper()
-	f := &schema.Flow{Payload: "make deploy TARGET=staging", Source: schema.Source{Kind: schema.SourceAgent, Trust: schema.Derived},
+	f := &schema.Flow{Payload: "git push origin main", Source: schema.Source{Kind: schema.SourceAgent, Trust: schema.Derived},
 		Sink:    schema.Sink{Kind: schema.SinkExec, Tool: "bash"},
 		Session: schema.Session{Agent: "claude-code", ID: "7f3a", Workspace: "/home/ada/shop"}}
 	s.n++
-	d := &schema.Decision{ID: "d-q" + strings.Repeat("x", s.n), Time: time.Now().UTC(), Action: schema.DeferToHuman, Stage: schema.StageHuman, Reason: "small_defer",
+	d := &schema.Decision{ID: "d-q" + strings.Repeat("x", s.n), Time: time.Now().UTC(), Action: schema.DeferToHuman, Stage: schema.StageHuman, Reason: "auditor_defer",
 		Message: "A person has to answer first.", LatencyMS: 41.2,
 		Report: &schema.Report{Decision: schema.DeferToHuman, Risk: .58, Uncertainty: .22, Exploitability: .4, Impact: .6,
 			ResidualRiskTypes: []schema.ResidualRisk{schema.ResidualSideEffect}, Evidence: []string{}}}
-	q := &schema.Question{Decision: d.ID, Reasons: []string{"small_defer"}, Summary: "run a command"}
+	q := &schema.Question{Decision: d.ID, Reasons: []string{"auditor_defer"}, Summary: "run a command"}
 	if change != nil {
 		change(f, d, q)
 	}

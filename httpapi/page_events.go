@@ -35,7 +35,6 @@ func (s *Server) pageEvents(c *gin.Context) {
 		return
 	}
 	c.Header("Content-Type", "text/event-stream; charset=utf-8")
-	c.Status(http.StatusOK)
 	send := func(event string, data any) bool {
 		body, err := schema.Encode(data)
 		if err == nil {

@@ -15,7 +15,7 @@ import (
 
 // Bounds of one page of the feed.
 const (
-	feedRows    = 200  // rows of one answer
+	feedRows    = 400  // rows of one answer
 	feedScanned = 4000 // records that a filter may look at for it
 )
 

@@ -1,5 +1,5 @@
 // What an approval unlocks, shown before it is given.
-import { dialog, h } from './dom.js';
+import { dialog, h, show } from './dom.js';
 import { ident, visible } from './text.js';
 import { now } from './api.js';
 import { sentence } from './words.js';
@@ -40,7 +40,7 @@ export function approveDialog(q, answer) {
     const rows = wide ? [
       ['Agent', scope.agent], ['Tool', scope.tool], ['Kind', scope.sink_kind], ['Target', scope.sink[0]], ['Action', scope.sink[1]],
       ['Destination', scope.sink[2]], ['Workspace', scope.sink[3]]].filter(([, v]) => v) : [];
-    unlocks.replaceChildren(
+    show(unlocks,
       h('h3', null, 'This unlocks'),
       wide ? h('div', null, h('p', null, 'exactly the call that waits, and further calls where all of this is the same:'),
         h('dl', { class: 'facts' }, rows.map(([k, v]) => [h('dt', null, k), h('dd', null, ident(v))]),

@@ -55,20 +55,22 @@ export function inbox(main, parts) {
   }
 
   function group(g) {
-    const head = g.length > 1 ? h('div', { class: 'ghead' },
-      h('span', null, h('b', null, g.length), ' of the same kind'),
-      h('button', { class: 'quiet small', click: () => denyAll(g) }, `Deny all ${g.length}`)) : null;
-    return h('div', { class: g.length > 1 ? 'group' : 'single' }, head, h('ul', null, g.map((l) => item(l))));
+    if (g.length === 1) return h('ul', null, item(g[0], false));
+    return h('section', { class: 'group' }, h('div', { class: 'ghead' },
+      h('h2', { class: 'what' }, sentence(g[0].question.flow)),
+      h('span', { class: 'meta' }, `${g.length} of the same kind`), h('button', { class: 'quiet small', click: () => denyAll(g) }, `Deny all ${g.length}`)),
+    h('ul', null, g.map((l) => item(l, true))));
   }
 
-  function item(l) {
+  // item is one question; in a group the head says what they have in common.
+  function item(l, grouped) {
     const q = l.question;
     const risk = q.report?.risk;
     const level = q.hard ? 'hard' : risk >= 0.55 ? 'high' : risk >= 0.35 ? 'mid' : 'low';
     const a = h('a', { class: 'item', href: `#/q/${encodeURIComponent(q.id)}`, 'data-id': q.id, 'aria-current': q.id === selected ? 'true' : null,
       'aria-label': `${sentenceText(q.flow)}${q.hard ? ', hard finding' : ''}` },
     h('span', { class: `level ${level}` }),
-    h('span', { class: 'what' }, sentence(q.flow)),
+    grouped ? null : h('span', { class: 'what' }, sentence(q.flow)),
     h('span', { class: 'preview' }, l.preview ? visible(l.preview.slice(0, 140).replace(/\s+/gu, ' ')) : `${l.bytes} bytes`),
     h('span', { class: 'meta' }, q.hard ? h('span', { class: 'hardtag' }, 'hard finding') : null, h('span', null, ago(q.created)), countdown(q.expires)));
     return h('li', null, a);

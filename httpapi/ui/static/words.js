@@ -24,11 +24,36 @@ export const residuals = {
   tool_induction: 'inducement to use a tool', none: 'nothing',
 };
 
-/** reason makes a stable word readable: context_prompt_control. */
-export const reason = (word) => {
+// What the daemon's stable words mean to a person; others are shown as they are.
+const reasons = {
+  hard_rule: 'A hard rule matched', owner_rule: 'Your policy says so', rule_failed: 'A rule of your policy failed', no_policy: 'There is no policy',
+  approved: 'You approved it', denied: 'You denied it', granted: 'An approval of yours covers it', ask_failed: 'You could not be asked', ask_missing: 'Nobody can be asked',
+  auditor_allow: 'The auditor found nothing wrong', auditor_block: 'The auditor found it harmful', auditor_defer: 'The auditor wants your word',
+  auditor_rewrite: 'The auditor took something out', auditor_missing: 'No auditor is set up', auditor_not_ready: 'The auditor was not ready',
+  auditor_timeout: 'The auditor took too long', auditor_malformed: 'The auditor’s answer made no sense', auditor_cancelled: 'The caller gave up',
+  arbiter_allow: 'The stronger judge allowed it', arbiter_block: 'The stronger judge blocked it', arbiter_defer: 'The stronger judge wants your word',
+  arbiter_rewrite: 'The stronger judge took something out', arbiter_not_ready: 'The stronger judge was not ready', no_arbiter: 'No stronger judge is set up',
+  rewrite_invalid: 'The cleaned text was not valid', rewrite_riskier: 'The cleaned text was riskier', rewrite_hard_rule: 'A hard rule matched the cleaned text',
+  rewrite_not_applied: 'The clean-up was not applied', incomplete_rewrite: 'The clean-up is not complete', log_failed: 'It could not be recorded',
+  invalid_flow: 'The request was not valid', internal_error: 'Something failed inside', undecided: 'Nothing decided it',
+  small_defer: 'The auditor wants your word', small_block: 'The auditor found it harmful', small_allow: 'The auditor found nothing wrong',
+  high_residual: 'Risk would remain', high_uncertainty: 'The auditor is not sure', gray_zone: 'Neither clearly fine nor clearly harmful',
+  needs_large_review: 'The auditor wants a stronger judge', unclear_allow: 'Not clearly fine', unclear_block: 'Not clearly harmful', unclear_defer: 'Not clearly one for you',
+  context_prompt_control_residue: 'Holds instructions to the agent', context_tool_induction: 'Pushes the agent to use a tool',
+  context_encoded_payload: 'Holds encoded content', context_persistent_poisoning: 'Untrusted text would stay', context_state_update: 'Changes what the agent keeps',
+  authority_crossing: 'Crosses a line of authority', authority_approval_bypass: 'Goes round an approval', authority_recipient_rebinding: 'Changes who receives it',
+  authority_destination_mismatch: 'Goes elsewhere than it says', capability_destructive: 'Destroys something', capability_irreversible: 'Can’t be undone',
+  capability_payment: 'Spends money', capability_credential_access: 'Touches credentials', capability_external_disclosure: 'Leaves this machine',
+  capability_sensitive_to_external: 'Sensitive data would leave', capability_private_workspace: 'Touches private files',
+  capability_induced_action: 'The content asked for this action', capability_approval_bypass: 'Goes round an approval',
+};
+
+/** reason makes a stable word readable. */
+export function reason(word) {
+  if (Object.hasOwn(reasons, word)) return reasons[word];
   const text = String(word ?? '').replaceAll('_', ' ').replaceAll('-', ' ');
   return text.charAt(0).toUpperCase() + text.slice(1);
-};
+}
 
 // What the agent would do, by the kind of sink; "to" is shown as a name.
 const verbs = {
@@ -83,7 +108,7 @@ export const bodyLabel = (kind) => ({ exec: 'Command', message: 'Message', web: 
 
 export function left(until) {
   const s = Math.max(0, Math.round((Date.parse(until) - now()) / 1000));
-  if (s >= 3600) return `${Math.floor(s / 3600)} h ${Math.floor(s % 3600 / 60)} min`;
+  if (s >= 3600) return s % 3600 < 60 ? `${Math.floor(s / 3600)} h` : `${Math.floor(s / 3600)} h ${Math.floor(s % 3600 / 60)} min`;
   if (s >= 600) return `${Math.floor(s / 60)} min`;
   return `${Math.floor(s / 60)}:${String(s % 60).padStart(2, '0')}`;
 }
@@ -104,8 +129,8 @@ export function millis(ms) {
   return `${ms.toFixed(2)} ms`;
 }
 
-export const timeOfDay = (t) => new Date(t).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit' });
-export const dateTime = (t) => new Date(t).toLocaleString([], { dateStyle: 'medium', timeStyle: 'medium' });
+export const timeOfDay = (t) => new Date(t).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
+export const dateTime = (t) => new Date(t).toLocaleString([], { dateStyle: 'medium', timeStyle: 'medium', hourCycle: 'h23' });
 
 /** verdict is the small coloured word for an action. */
 export const verdict = (action, cls = '') => h('span', { class: `verdict ${actions[action]?.cls ?? 'block'} ${cls}` }, actions[action]?.word ?? 'Blocked');
