@@ -2,6 +2,7 @@ package fileview
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"flag"
@@ -818,6 +819,44 @@ func TestPropertyResolvedForTheKindOfFile(t *testing.T) {
 	e.humanHas("a.json", `{"z":0,"x":"say \"hi\", \u003cb\u003e\nnext","y":1}`)
 	if got := read(t, e.w.AgentRoot(), "a.csv"); strings.Contains(got, "hi") {
 		t.Errorf("a.csv is %q", got)
+	}
+}
+
+func TestBinaryFilesWithSymbolsDoNotLand(t *testing.T) {
+	e := newEnv(t)
+	s := e.symbol("untrusted words")
+	var gz bytes.Buffer
+	z := gzip.NewWriter(&gz)
+	z.Write([]byte("text " + s))
+	z.Close()
+	var plain bytes.Buffer
+	z = gzip.NewWriter(&plain)
+	z.Write([]byte("text"))
+	z.Close()
+	e.agent("a.tar", "header\x00\x00"+s)
+	e.agent("b.gz", gz.String())
+	e.agent("c.gz", plain.String())
+	e.agent("d.bin", "\x00\x01")
+	if err := os.MkdirAll(filepath.Join(e.w.AgentRoot(), s), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	e.agent(s+"/f", "x")
+	e.agent("f-"+s, "x")
+	r := e.sync()
+	var paths []string
+	for _, c := range r.Conflicts {
+		paths = append(paths, strings.ReplaceAll(c.Path, s, "SYM"))
+	}
+	slices.Sort(paths)
+	if want := []string{"SYM/f", "a.tar", "b.gz", "f-SYM"}; !slices.Equal(paths, want) {
+		t.Errorf("conflicts %v, want %v", paths, want)
+	}
+	e.humanHas("a.tar", "(absent)")
+	e.humanHas("b.gz", "(absent)")
+	e.humanHas("c.gz", plain.String())
+	e.humanHas("d.bin", "\x00\x01")
+	if r = e.sync(); len(r.Conflicts) > 0 {
+		t.Errorf("again: %+v", r.Conflicts)
 	}
 }
 

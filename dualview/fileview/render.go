@@ -30,6 +30,12 @@ func contextOf(path string) dualview.Context {
 func (b *batch) render(base *entry, h, a look) ([]byte, []segment, error) {
 	text := string(a.content)
 	spans := b.store.table.Spans(text)
+	switch {
+	case len(spans) > 0 && bytes.IndexByte(a.content, 0) >= 0:
+		return nil, nil, errors.New("a binary file holds symbols, whose values cannot be put into it: make it with the shell that has the originals")
+	case len(spans) == 0 && b.packed(a.content):
+		return nil, nil, errors.New("a compressed file holds symbols, whose values cannot be put into it: make it with the shell that has the originals")
+	}
 	if len(spans) == 0 {
 		if len(a.content) == 0 {
 			return nil, nil, nil

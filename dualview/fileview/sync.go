@@ -460,10 +460,13 @@ func (b *batch) linkToAgent(base *entry, h, a look) error {
 
 // toHuman carries a change of the agent over.
 func (b *batch) toHuman(base *entry, h, a look) error {
-	b.report.ToHuman++
 	if len(b.store.table.Symbols(filepath.Base(base.path))) > 0 && base.humanID == "" {
+		if a.kind == directory {
+			return nil // it stays the agent's; what is in it cannot land
+		}
 		return b.lost(base, h, a, "a name that is a symbol has to be chosen by a person")
 	}
+	b.report.ToHuman++
 	switch a.kind {
 	case directory:
 		return b.directory(base, h, a, b.human, base.path)

@@ -25,7 +25,13 @@ func (a *analysis) argv(args []argument, depth int) (readsCode bool) {
 	if !first.known {
 		a.codeSource(first)
 		a.markArgs(args[1:], Unclear, "what command it goes to is known only when it runs")
+		for _, r := range args[1:] { // it may be an interpreter
+			a.maybeRuns(r)
+		}
 		return true
+	}
+	if first.glob {
+		a.unseen = "what would be run is named by a pattern"
 	}
 	if depth > maxWrappers {
 		a.markArgs(args[1:], Unclear, "too many commands run each other")
@@ -53,6 +59,7 @@ func (a *analysis) argv(args []argument, depth int) (readsCode bool) {
 	if name == "git" {
 		a.gitHooks(rest)
 	}
+	a.directories(name, rest)
 	if name == "find" || name == "fd" {
 		return a.find(rest, depth)
 	}
@@ -64,9 +71,9 @@ func (a *analysis) argv(args []argument, depth int) (readsCode bool) {
 	}
 	if reason, ok := a.asks[name]; ok {
 		a.markArgs(rest, a.kindOf(name), reason)
-		for _, r := range rest {
-			if r.known && !strings.HasPrefix(r.text, "-") {
-				a.run = append(a.run, runFile{r.text, false})
+		if a.kindOf(name) == Code {
+			for _, r := range rest {
+				a.maybeRuns(r)
 			}
 		}
 		return name != "tee"
@@ -277,10 +284,57 @@ func shells(name string) bool {
 
 // runs adds a file that is run for certain.
 func (a *analysis) runs(r argument) {
-	if r.known {
-		a.run = append(a.run, runFile{r.text, true})
-	} else {
+	switch {
+	case r.glob:
+		a.unseen = "the file that would be run is named by a pattern"
+	case r.known:
+		a.run = append(a.run, runFile{r.text, true}, runFile{r.text + "/__main__.py", false}, runFile{r.text + "/index.js", false}, runFile{r.text + "/package.json", false})
+	default:
 		a.codeSource(r)
+	}
+}
+
+// maybeRuns adds what may be a file that is run.
+func (a *analysis) maybeRuns(r argument) {
+	switch {
+	case r.glob:
+		a.unseen = "what would be run is named by a pattern"
+	case r.known && !strings.HasPrefix(r.text, "-"):
+		a.run = append(a.run, runFile{r.text, false})
+	}
+}
+
+// directories follows the text to other directories, where its relative names
+// mean other files.
+func (a *analysis) directories(name string, args []argument) {
+	to := func(r argument) {
+		if r.known && !r.glob && r.text != "-" {
+			a.dirs = append(a.dirs, r.text)
+		} else {
+			a.dirUnseen = true
+		}
+	}
+	switch name {
+	case "cd", "pushd":
+		for _, r := range args {
+			if !r.known || !strings.HasPrefix(r.text, "-") || r.text == "-" {
+				to(r)
+			}
+		}
+	case "popd":
+		a.dirUnseen = true
+	default:
+		for i, r := range args {
+			if r.known && has("-C --directory --prefix --cwd --chdir --manifest-path -D --project-directory --workdir", r.text) && i+1 < len(args) && (name == "git" || name == "env" || a.builds[name] != "") {
+				to(args[i+1])
+			}
+			if v, ok := strings.CutPrefix(r.text, "--directory="); ok && r.known {
+				a.dirs = append(a.dirs, v)
+			}
+			if v, ok := strings.CutPrefix(r.text, "--prefix="); ok && r.known {
+				a.dirs = append(a.dirs, v)
+			}
+		}
 	}
 }
 
@@ -305,6 +359,9 @@ func (a *analysis) codeSource(r argument) {
 			return false
 		case *syntax.ParamExp:
 			a.dynamic = true
+			if x.Param == nil || !a.assigned[x.Param.Value] {
+				a.unseen = "what would be run is known only when it runs"
+			}
 		}
 		return true
 	})
@@ -326,7 +383,10 @@ func (a *analysis) codeText(code string) (runsArguments bool) {
 	}
 	b := &analysis{tables: a.tables}
 	b.file(f)
-	a.run = append(a.run, b.run...)
+	a.run, a.dirs, a.dirUnseen = append(a.run, b.run...), append(a.dirs, b.dirs...), a.dirUnseen || b.dirUnseen
+	if a.unseen == "" {
+		a.unseen = b.unseen
+	}
 	return b.dynamic
 }
 

@@ -44,6 +44,7 @@ type place struct {
 type argument struct {
 	text   string // without quotation; symbols stand in it as they are
 	known  bool   // nothing in it is only known when it runs
+	glob   bool   // it is a pattern for file names
 	places []*place
 	word   *syntax.Word
 }
@@ -58,6 +59,14 @@ type analysis struct {
 	// dynamic says that something is run of which the text is known only then:
 	// every file that the command names may be its source.
 	dynamic bool
+	// unseen says why something is run that cannot be found out from the text.
+	unseen string
+	// dirs are the directories that the text goes to, dirUnseen that it goes to
+	// one that is only known when it runs.
+	dirs      []string
+	dirUnseen bool
+	// assigned are the variables that the text itself sets.
+	assigned map[string]bool
 	// functions are what the text defines, under whatever name: alias too.
 	functions map[string]bool
 }
@@ -68,14 +77,25 @@ type runFile struct {
 }
 
 func (a *analysis) file(f *syntax.File) {
-	a.functions = map[string]bool{}
+	a.functions, a.assigned = map[string]bool{}, map[string]bool{}
 	syntax.Walk(f, func(n syntax.Node) bool {
 		switch x := n.(type) {
 		case *syntax.FuncDecl:
 			if x.Name != nil {
 				a.functions[x.Name.Value] = true
 			}
+		case *syntax.Assign:
+			if x.Name != nil {
+				a.assigned[x.Name.Value] = true
+			}
+		case *syntax.WordIter:
+			a.assigned[x.Name.Value] = true
 		case *syntax.CallExpr:
+			if len(x.Args) > 1 && x.Args[0].Lit() == "read" {
+				for _, w := range x.Args[1:] {
+					a.assigned[w.Lit()] = true
+				}
+			}
 			if len(x.Args) > 1 && x.Args[0].Lit() == "alias" {
 				for _, w := range x.Args[1:] {
 					name, _, _ := strings.Cut((&analysis{tables: a.tables}).word(w).text, "=")
@@ -288,6 +308,7 @@ func (a *analysis) parts(parts []syntax.WordPart, q quoting, arg *argument, text
 		switch x := part.(type) {
 		case *syntax.Lit:
 			a.place(x, q, arg)
+			arg.glob = arg.glob || q == bare && globbing(x.Value)
 			text.WriteString(unescape(x.Value, q))
 		case *syntax.SglQuoted:
 			if x.Dollar {
@@ -325,6 +346,21 @@ func (a *analysis) place(n syntax.Node, q quoting, arg *argument) {
 		p.quoting = q
 		arg.places = append(arg.places, p)
 	}
+}
+
+// globbing reports whether the shell would take text for a pattern.
+func globbing(s string) bool {
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '*', '?', '[':
+			return true
+		case '{':
+			return strings.ContainsAny(s[i:], ",.") && strings.Contains(s[i:], "}")
+		}
+	}
+	return false
 }
 
 func unescape(s string, q quoting) string {
@@ -396,7 +432,11 @@ func (a *analysis) filesIn(n syntax.Node) {
 	b := &analysis{tables: a.tables}
 	syntax.Walk(n, func(n syntax.Node) bool {
 		if w, ok := n.(*syntax.Word); ok {
-			if arg := b.word(w); arg.known && arg.text != "" && !strings.HasPrefix(arg.text, "-") {
+			arg := b.word(w)
+			switch {
+			case arg.glob:
+				a.unseen = "what would be run is named by a pattern"
+			case arg.known && arg.text != "" && !strings.HasPrefix(arg.text, "-"):
 				a.run = append(a.run, runFile{arg.text, false})
 			}
 		}

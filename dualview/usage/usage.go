@@ -3,11 +3,13 @@ package usage
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -84,6 +86,7 @@ type Request struct {
 	Owner string
 	Text  string
 	Dir   string // absolute
+	Home  string // what ~ means; when it is empty a file below it cannot be looked at
 }
 
 // Plan is a checked command. Its zero value resolves nothing.
@@ -133,7 +136,13 @@ func (c *Checker) Check(ctx context.Context, r Request) (*Plan, error) {
 		p.uses = append(p.uses, u)
 	}
 	s := &search{ctx: ctx, checker: c, request: r, seen: map[string]bool{}}
-	s.files(a.run, r.Dir, 0)
+	s.files(a.run, a.directoriesFrom(r), 0)
+	if a.unseen != "" {
+		s.use(Use{Kind: Script, Reason: a.unseen})
+	}
+	if a.dirUnseen && s.relative {
+		s.use(Use{Kind: Script, Reason: "in which directory it would be run is known only when it runs"})
+	}
 	if s.err != nil {
 		return nil, s.err
 	}
@@ -156,6 +165,35 @@ func (c *Checker) analyse(text string) (*analysis, error) {
 	return a, nil
 }
 
+// directoriesFrom returns the directories that a relative name may be meant in:
+// where the command begins, and wherever it goes.
+func (a *analysis) directoriesFrom(r Request) []string {
+	dirs := []string{r.Dir}
+	at := r.Dir
+	for _, d := range a.dirs {
+		d = expandHome(d, r.Home)
+		if filepath.IsAbs(d) {
+			at = d
+		} else {
+			dirs = append(dirs, filepath.Join(r.Dir, d))
+			at = filepath.Join(at, d)
+		}
+		dirs = append(dirs, at)
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
+}
+
+func expandHome(name, home string) string {
+	if rest, ok := strings.CutPrefix(name, "~/"); ok && home != "" {
+		return filepath.Join(home, rest)
+	}
+	if name == "~" && home != "" {
+		return home
+	}
+	return name
+}
+
 // search follows the files that a command would run.
 type search struct {
 	ctx     context.Context
@@ -163,16 +201,15 @@ type search struct {
 	request Request
 	seen    map[string]bool // files that were looked at, and whether as certain code
 	full    bool            // a bound was reached, and said so
-	uses    []Use
-	err     error
+	// relative says that a name was looked for in the command's directories.
+	relative bool
+	uses     []Use
+	err      error
 }
 
-func (s *search) files(run []runFile, dir string, depth int) {
+func (s *search) files(run []runFile, dirs []string, depth int) {
 	for _, f := range run {
-		if s.err != nil {
-			return
-		}
-		for _, name := range s.candidates(f, dir) {
+		for _, name := range s.candidates(f, dirs) {
 			s.file(name, f, depth)
 		}
 	}
@@ -180,16 +217,22 @@ func (s *search) files(run []runFile, dir string, depth int) {
 
 // candidates returns the paths that a name can mean. What the system itself
 // installed is nobody's untrusted data.
-func (s *search) candidates(f runFile, dir string) []string {
-	name := f.name
+func (s *search) candidates(f runFile, dirs []string) []string {
+	name := expandHome(f.name, s.request.Home)
 	if name == "" || len(name) > 4096 || strings.ContainsRune(name, '\n') && !f.code {
 		return nil
 	}
-	if strings.HasPrefix(name, "~/") {
-		return nil // the caller's home is not known here; HumanShell gives absolute paths
+	if strings.HasPrefix(name, "~") && strings.Contains(name, "/") {
+		s.use(Use{Kind: Script, File: name, Reason: "the file that would be run lies in a home that is not known"})
+		return nil
 	}
 	if !filepath.IsAbs(name) {
-		name = filepath.Join(dir, name)
+		s.relative = s.relative || f.code
+		paths := make([]string, len(dirs))
+		for i, d := range dirs {
+			paths[i] = filepath.Join(d, name)
+		}
+		return paths
 	}
 	name = filepath.Clean(name)
 	for _, system := range []string{"/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/"} {
@@ -253,27 +296,57 @@ var (
 	nodeImport   = regexp.MustCompile(`(?:require\(|from|import)[ \t]*["'](\.{1,2}/[^"'\n]{1,200})["']`)
 )
 
-// inside follows what a script runs in its turn: commands of a shell script,
-// modules beside a Python or JavaScript file, includes of a makefile.
+// inside follows what a script runs in its turn: commands of a shell script, of a
+// makefile and of package.json, modules beside a Python or JavaScript file.
 func (s *search) inside(name string, content []byte, depth int) {
 	dir := filepath.Dir(name)
 	switch {
-	case isShell(name, content):
-		if a, err := s.checker.analyse(string(content)); err == nil {
-			s.files(a.run, s.request.Dir, depth+1)
-			s.files(a.run, dir, depth+1)
+	case filepath.Base(name) == "package.json":
+		var pkg struct {
+			Scripts map[string]string `json:"scripts"`
 		}
+		if json.Unmarshal(content, &pkg) == nil {
+			for _, script := range pkg.Scripts {
+				s.commands(script, dir, depth)
+			}
+		}
+	case has("Makefile makefile GNUmakefile justfile Justfile", filepath.Base(name)) || filepath.Ext(name) == ".mk":
+		for line := range strings.SplitSeq(string(content), "\n") {
+			if recipe, ok := strings.CutPrefix(line, "\t"); ok {
+				s.commands(strings.NewReplacer("$(", "$ (", "$$", "$").Replace(strings.TrimLeft(recipe, "@-+")), dir, depth)
+			}
+			if included, ok := strings.CutPrefix(line, "include "); ok {
+				s.files([]runFile{{strings.TrimSpace(included), false}}, []string{dir}, depth+1)
+			}
+		}
+	case isShell(name, content):
+		s.commands(string(content), dir, depth)
 	case strings.HasSuffix(name, ".py") || bytes.HasPrefix(content, []byte("#!")) && bytes.Contains(firstLine(content), []byte("python")):
 		for _, m := range pythonImport.FindAllSubmatch(content, maxFiles) {
 			mod := strings.ReplaceAll(string(m[1]), ".", "/")
-			s.files([]runFile{{mod + ".py", false}, {mod + "/__init__.py", false}}, dir, depth+1)
+			s.files([]runFile{{mod + ".py", false}, {mod + "/__init__.py", false}}, []string{dir}, depth+1)
 		}
 	case has(".js .mjs .cjs .ts .mts .jsx .tsx", filepath.Ext(name)):
 		for _, m := range nodeImport.FindAllSubmatch(content, maxFiles) {
 			p := string(m[1])
-			s.files([]runFile{{p, false}, {p + ".js", false}, {p + ".ts", false}, {p + "/index.js", false}}, dir, depth+1)
+			s.files([]runFile{{p, false}, {p + ".js", false}, {p + ".ts", false}, {p + "/index.js", false}}, []string{dir}, depth+1)
 		}
 	}
+}
+
+// commands follows the files that shell code in a file would run.
+func (s *search) commands(code, dir string, depth int) {
+	a, err := s.checker.analyse(code)
+	if err != nil {
+		return // not shell code after all
+	}
+	for i := range a.run {
+		a.run[i].code = false // whether it is reached is not known
+	}
+	r := s.request
+	dirs := a.directoriesFrom(r)
+	r.Dir = dir
+	s.files(a.run, append(dirs, a.directoriesFrom(r)...), depth+1)
 }
 
 func firstLine(content []byte) []byte {
