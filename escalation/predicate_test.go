@@ -15,6 +15,7 @@ type row struct {
 	name     string
 	surface  schema.Surface
 	sink     schema.SinkKind
+	trust    schema.Trust // hostile unless the row says otherwise
 	dest     string
 	codes    []schema.Code
 	decision schema.Action
@@ -42,7 +43,7 @@ func (r row) decide(c Config) Outcome {
 	for _, code := range r.codes {
 		pre.Signals = append(pre.Signals, schema.Signal{Code: code})
 	}
-	f := &schema.Flow{Surface: r.surface, Sink: schema.Sink{Kind: r.sink, Destination: r.dest}}
+	f := &schema.Flow{Surface: r.surface, Source: schema.Source{Trust: r.trust}, Sink: schema.Sink{Kind: r.sink, Destination: r.dest}}
 	if f.Surface == schema.SurfaceUnset {
 		f.Surface = r.sink.Surface()
 	}
@@ -126,7 +127,18 @@ func surfaceRows() []row {
 		{name: "skill write that names nothing", sink: schema.SinkSkill, decision: allow},
 		{name: "config write that names nothing", sink: schema.SinkConfig, decision: allow, codes: raised(schema.AuthorityCrossing)},
 		{name: "command that names nothing", sink: schema.SinkExec, decision: allow, codes: raised(schema.DangerousSideEffect, schema.SensitiveFilePath)},
-		{name: "message that names nothing", sink: schema.SinkMessage, dest: "a@example.com", decision: allow, codes: raised(schema.ExternalSink, schema.CredSecret)},
+		{name: "message that names nothing", sink: schema.SinkMessage, dest: "a@example.com", decision: allow, codes: raised(schema.ExternalSink, schema.PIIContact)},
+
+		// Two findings of the precheck ground these without a residual type.
+		{name: "credential to an outside place", sink: schema.SinkExec, decision: allow, codes: raised(schema.SensitiveFilePath, schema.ExternalSink), want: "capability_secret_to_external"},
+		{name: "secret in a message that names an outside place", sink: schema.SinkMessage, decision: allow, codes: raised(schema.CredSecret, schema.ExternalSink), want: "capability_secret_to_external"},
+		{name: "credential to an outside place, by the owner", sink: schema.SinkExec, trust: schema.Owner, decision: allow, codes: raised(schema.SensitiveFilePath, schema.ExternalSink)},
+		{name: "credential alone", sink: schema.SinkExec, decision: allow, codes: raised(schema.SensitiveFilePath)},
+		{name: "steering text into memory", sink: schema.SinkMemory, decision: allow, codes: raised(schema.PromptControl), want: "context_steering_to_persist"},
+		{name: "change of authority into memory", sink: schema.SinkMemory, trust: schema.Derived, decision: allow, codes: raised(schema.AuthorityCrossing), want: "context_steering_to_persist"},
+		{name: "steering text into memory, by the owner", sink: schema.SinkMemory, trust: schema.Owner, decision: allow, codes: raised(schema.PromptControl)},
+		{name: "steering text into reasoning", sink: schema.SinkReasoning, decision: allow, codes: raised(schema.PromptControl)},
+		{name: "steering text into identity", sink: schema.SinkIdentity, decision: allow, codes: raised(schema.ToolOutputPoisoning), want: "authority_steering_to_persist"},
 
 		{name: "context, prompt control", sink: schema.SinkReasoning, decision: allow, named: is(schema.ResidualPromptControl), want: "context_prompt_control_residue"},
 		{name: "context, tool induction", sink: schema.SinkReasoning, decision: allow, named: is(schema.ResidualToolInduction), want: "context_tool_induction"},
@@ -198,8 +210,8 @@ func TestEveryConditionHasARow(t *testing.T) {
 		if !seen[c.code] {
 			t.Errorf("no row of the truth table makes %s hold", c.code)
 		}
-		if c.residual == nil && !slices.Equal(c.codes, []schema.Code{schema.EncodedPayload}) {
-			t.Errorf("%s needs no residual type", c.code)
+		if c.residual == nil && !slices.Equal(c.codes, []schema.Code{schema.EncodedPayload}) && (c.codes == nil || c.sink == nil) {
+			t.Errorf("%s needs neither a residual type nor two findings", c.code)
 		}
 	}
 }

@@ -9,8 +9,10 @@ import (
 
 // condition is one surface condition (token-flow paper, B.3). It holds when
 // the report names one of residual and, where codes are given, the precheck
-// raised one of them, and, where sink is given, the sink is such a one. The one
-// condition without residual types is that for encoded payloads.
+// raised one of them, and, where sink is given, the sink is such a one. The
+// conditions without residual types are that for encoded payloads and those
+// that two independent findings of the precheck ground by themselves: there a
+// model that sees no risk is overruled by what is in the text.
 type condition struct {
 	surface  schema.Surface
 	code     string
@@ -31,11 +33,15 @@ func conditions() []condition {
 		{schema.Context, "context_state_update",
 			risks{schema.ResidualSensitiveSpan, schema.ResidualExternalSink, schema.ResidualSideEffect, schema.ResidualIrreversible, schema.ResidualRecipient}, nil, persistent},
 		{schema.Context, "context_encoded_payload", nil, codes{schema.EncodedPayload}, nil},
+		{schema.Context, "context_steering_to_persist", nil,
+			codes{schema.PromptControl, schema.AuthorityCrossing, schema.ToolOutputPoisoning}, untrustedPersistent},
 
 		{schema.Authority, "authority_recipient_rebinding", risks{schema.ResidualRecipient}, nil, nil},
 		{schema.Authority, "authority_crossing", risks{schema.ResidualAuthority}, nil, nil},
 		{schema.Authority, "authority_approval_bypass",
 			risks{schema.ResidualPromptControl, schema.ResidualToolInduction, schema.ResidualSideEffect, schema.ResidualIrreversible}, nil, nil},
+		{schema.Authority, "authority_steering_to_persist", nil,
+			codes{schema.PromptControl, schema.ToolOutputPoisoning}, untrustedPersistent},
 		{schema.Authority, "authority_destination_mismatch", risks{schema.ResidualExternalSink, schema.ResidualSensitiveSpan}, nil, external},
 
 		{schema.Capability, "capability_irreversible", risks{schema.ResidualIrreversible}, nil, nil},
@@ -47,6 +53,7 @@ func conditions() []condition {
 			codes{schema.SensitiveFilePath, schema.PrivateEndpoint}, nil},
 		{schema.Capability, "capability_credential_access", risks{schema.ResidualSensitiveSpan}, codes{schema.CredSecret}, nil},
 		{schema.Capability, "capability_induced_action", risks{schema.ResidualPromptControl, schema.ResidualToolInduction}, nil, nil},
+		{schema.Capability, "capability_secret_to_external", nil, codes{schema.SensitiveFilePath, schema.CredSecret}, untrustedExternal},
 		{schema.Capability, "capability_external_disclosure", risks{schema.ResidualExternalSink}, nil, nil},
 		{schema.Capability, "capability_sensitive_to_external", risks{schema.ResidualSensitiveSpan, schema.ResidualRecipient}, nil, external},
 	}
@@ -89,6 +96,18 @@ func surfaceReasons(f *schema.Flow, pre *schema.Precheck, rep *schema.Report) []
 // persistent: what is written there can steer later sessions.
 func persistent(f *schema.Flow, pre *schema.Precheck) bool {
 	return f.Sink.Kind.Persistent() || pre.Has(schema.PersistentContextUntrusted)
+}
+
+// untrustedPersistent: somebody who is not trusted wrote what would steer later
+// sessions.
+func untrustedPersistent(f *schema.Flow, _ *schema.Precheck) bool {
+	return f.Source.Trust < schema.Trusted && f.Sink.Kind.Persistent()
+}
+
+// untrustedExternal: the text itself names a place outside the machine, and
+// nobody who is trusted wrote it.
+func untrustedExternal(f *schema.Flow, pre *schema.Precheck) bool {
+	return f.Source.Trust < schema.Trusted && pre.Has(schema.ExternalSink)
 }
 
 // external: the content can reach somebody outside the runtime.
