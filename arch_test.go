@@ -63,6 +63,7 @@ var mayImport = map[string]string{
 	"dualview/policy":          "schema dualview internal/durable",
 	"dualview/usage":           "schema dualview",
 	"dualview/fileview":        "schema dualview",
+	"dualview/mediate":         "schema dualview dualview/fileview dualview/policy dualview/shell dualview/usage",
 	"dualview/shell":           "schema dualview dualview/fileview",
 }
 

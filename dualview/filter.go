@@ -10,20 +10,23 @@ type filter struct {
 }
 
 const (
-	filterMin = 4 << 20  // bytes; enough for 3 million keys
-	filterMax = 64 << 20 // bytes; enough for 1 GiB of indexed text
+	filterMin  = 4 << 20   // bytes; enough for 3 million keys
+	trustedMin = 256 << 10 // bytes, of the filter for trusted text alone
+	// filterMax is enough for 1 GiB of indexed text; with the smallest filter
+	// for trusted text it stays below 64 MiB.
+	filterMax = 63 << 20
 	// bitsPerKey gives about one false yes in a hundred.
 	bitsPerKey   = 10
 	filterProbes = 6
 )
 
-func newFilter(keys int) *filter {
-	size := filterMin
-	for size < filterMax && size*8/bitsPerKey < keys {
-		size *= 2
+func newFilter(keys, least, most int) *filter {
+	size := least
+	for size < most && size*8/bitsPerKey < keys {
+		size = min(2*size, most)
 	}
 	f := &filter{words: make([]uint64, size/8), limit: size * 8 / bitsPerKey}
-	if size == filterMax {
+	if size == most {
 		f.limit = int(^uint(0) >> 1) // it may fill up, but does not grow
 	}
 	return f

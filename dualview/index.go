@@ -36,14 +36,17 @@ type index struct {
 
 	mu       sync.RWMutex // guards what follows
 	filter   *filter
+	trusted  *filter // the keys of trusted text alone
 	active   *memtable
 	frozen   *memtable // being written to a segment; nil at most times
 	segments []*segment
 	entries  int
-	flushed  chan struct{} // closed when the last flush has ended
-	flushing bool
-	failed   error // a segment could not be written
-	closed   bool
+	// trustedKeys is how many keys trusted holds.
+	trustedKeys int
+	flushed     chan struct{} // closed when the last flush has ended
+	flushing    bool
+	failed      error // a segment could not be written
+	closed      bool
 }
 
 // memtable holds the youngest entries, by the first bits of their keys.
@@ -151,15 +154,13 @@ func (x *index) insert(content int64, kept []shingle, want func(have []entry) bo
 	var have []entry
 	for _, s := range kept {
 		if !x.filter.addNew(s.key) {
-			var err error
-			if have, err = x.lookup(have[:0], maxPlaces, s.key); err == nil && !want(have) {
+			if have = x.lookup(have[:0], maxPlaces, s.key); !want(have) {
 				continue
 			}
-			// An unreadable segment: the entry is added, which is the safe side
-			// for a value. For trusted text it is left out.
-			if err != nil && content == trustedContent {
-				continue
-			}
+		}
+		if content == trustedContent {
+			x.trusted.add(s.key)
+			x.trustedKeys++
 		}
 		x.active.add(entry{s.key, uint32(content), s.off})
 	}
@@ -171,21 +172,15 @@ func (x *index) insert(content int64, kept []shingle, want func(have []entry) bo
 
 // lookup appends the entries of a key to dst, until it holds limit of them. The
 // caller holds mu.
-func (x *index) lookup(dst []entry, limit int, key uint64) ([]entry, error) {
+func (x *index) lookup(dst []entry, limit int, key uint64) []entry {
 	dst = x.active.find(dst, key, limit)
 	if x.frozen != nil {
 		dst = x.frozen.find(dst, key, limit)
 	}
-	var err error
 	for _, s := range x.segments {
-		if len(dst) >= limit {
-			break
-		}
-		if dst, err = s.find(dst, key, limit); err != nil {
-			return dst, err
-		}
+		dst = s.find(dst, key, limit)
 	}
-	return dst, nil
+	return dst
 }
 
 // freeze hands the memory table to the flusher. While one is being written, the
@@ -222,13 +217,13 @@ func (x *index) flush(m *memtable, done chan struct{}) {
 	x.entries += s.n
 	x.frozen = nil
 	segments := slices.Clone(x.segments)
-	entries, limit := x.entries, x.filter.limit
+	entries, full := x.entries, x.entries > x.filter.limit || x.trustedKeys > x.trusted.limit
 	x.mu.Unlock()
 
 	if err := x.merge(segments); err != nil {
 		x.log.Warn("segments of the content index could not be merged", "err", err)
 	}
-	if entries > limit {
+	if full {
 		if err := x.enlarge(entries); err != nil {
 			x.log.Warn("the content index's filter could not be enlarged", "err", err)
 		}
@@ -287,8 +282,7 @@ func (x *index) merge(segments []*segment) error {
 	// Readers hold mu while they use a segment, so nobody uses these now. A
 	// crash before they are removed leaves every entry twice, which is harmless.
 	for _, s := range small {
-		s.file.Close()
-		if err := os.Remove(s.path); err != nil {
+		if err := errors.Join(s.close(), os.Remove(s.path)); err != nil {
 			return err
 		}
 	}
@@ -339,37 +333,49 @@ func mergeReaders(segments []*segment) func() (entry, bool, error) {
 	}
 }
 
-// enlarge replaces the filter by one with room for twice as many keys. The
-// flusher is the only one who changes segments, so it may read them unlocked.
+// enlarge replaces the filters by larger ones. The flusher is the only one who
+// changes segments, so it may read them unlocked.
 func (x *index) enlarge(entries int) error {
-	f := newFilter(2 * entries)
 	x.mu.RLock()
-	segments := slices.Clone(x.segments)
+	segments, trustedKeys := slices.Clone(x.segments), x.trustedKeys
 	x.mu.RUnlock()
+	all, trusted := newFilter(2*entries, filterMin, filterMax), newFilter(2*trustedKeys, trustedMin, filterMax)
+	n := 0
 	for _, s := range segments {
-		if err := fillFilter(f, s); err != nil {
+		k, err := fillFilters(all, trusted, s.reader())
+		if err != nil {
 			return err
 		}
+		n += k
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, b := range x.active.buckets {
 		for _, e := range b {
-			f.add(e.key)
+			all.add(e.key)
+			if isTrusted(e) {
+				trusted.add(e.key)
+				n++
+			}
 		}
 	}
-	x.filter = f
+	x.filter, x.trusted, x.trustedKeys = all, trusted, n
 	return nil
 }
 
-func fillFilter(f *filter, s *segment) error {
-	next := s.reader()
+// fillFilters adds entries to the filters and returns how many are trusted.
+func fillFilters(all, trusted *filter, next func() (entry, bool, error)) (int, error) {
+	n := 0
 	for {
 		e, ok, err := next()
 		if err != nil || !ok {
-			return err
+			return n, err
 		}
-		f.add(e.key)
+		all.add(e.key)
+		if isTrusted(e) {
+			trusted.add(e.key)
+			n++
+		}
 	}
 }
 
@@ -392,7 +398,7 @@ func (x *index) close() error {
 		}
 	}
 	for _, s := range x.segments {
-		err = errors.Join(err, s.file.Close())
+		err = errors.Join(err, s.close())
 	}
 	x.segments = nil
 	return err
@@ -430,9 +436,18 @@ func (t *Table) openIndex(ctx context.Context, dir string, key []byte) (*index, 
 	if damaged {
 		x.active.covers = 0
 	}
-	x.filter = newFilter(2 * x.entries)
+	trustedKeys := 0
+	for _, s := range x.segments { // how many there are has to be known first
+		next := s.reader()
+		for e, ok, _ := next(); ok; e, ok, _ = next() {
+			if isTrusted(e) {
+				trustedKeys++
+			}
+		}
+	}
+	x.filter, x.trusted, x.trustedKeys = newFilter(2*x.entries, filterMin, filterMax), newFilter(2*trustedKeys, trustedMin, filterMax), trustedKeys
 	for _, s := range x.segments {
-		if err := fillFilter(x.filter, s); err != nil {
+		if _, err := fillFilters(x.filter, x.trusted, s.reader()); err != nil {
 			return nil, err
 		}
 	}

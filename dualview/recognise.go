@@ -75,26 +75,51 @@ func (t *Table) Trust(text []byte) {
 	t.index.addTrusted(kept)
 }
 
-// hit is a kept shingle of the text that the index knows.
+// hit is a kept shingle of the text that the index may know.
 type hit struct {
-	at     int // in the folded text
-	places []entry
-	from   int // where places begins in the list of all
+	shingle
+	maybeTrusted bool
+	places       []entry
 }
+
+func (h *hit) at() int { return int(h.off) }
 
 func (t *Table) known(ctx context.Context, text []byte) ([]Span, error) {
 	folded := t.index.fold(make([]byte, 0, len(text)+16), text, nil)
 	if len(folded) < shingleSize {
 		return nil, nil
 	}
-	hits, trusted, err := t.index.hits(t.index.keep(make([]shingle, 0, len(folded)/16+8), folded))
-	if err != nil || len(hits) == 0 {
-		return nil, err
+	hits := t.index.candidates(t.index.keep(make([]shingle, 0, len(folded)/16+8), folded))
+	if len(hits) == 0 {
+		return nil, nil
 	}
 	var found []Span // in the folded text
-	covered := 0
-	for _, h := range hits {
-		if h.at+shingleSize <= covered || within(trusted, h.at) {
+	var trusted stretches
+	covered, lastHit := 0, 0
+	for i := range hits {
+		h := &hits[i]
+		in := h.at()+shingleSize <= covered
+		if in && !h.maybeTrusted {
+			continue // nothing new can be learned
+		}
+		t.index.places(h)
+		switch {
+		case len(h.places) == 0:
+			continue
+		case slices.ContainsFunc(h.places, isTrusted):
+			trusted.add(h.at())
+			if n := len(found); in && n > 0 {
+				// Inside of what matches stands text that was trusted before: the
+				// match ends here, and may begin again behind it. A match that only
+				// filled the gap between two trusted shingles is none.
+				if covered = h.at(); trusted.hold(lastHit) {
+					found = found[:n-1]
+				} else {
+					found[n-1].End = min(found[n-1].End, trusted.last()[0])
+				}
+			}
+			continue
+		case in || trusted.hold(h.at()):
 			continue
 		}
 		s, ok, err := t.extend(ctx, folded, h)
@@ -104,8 +129,10 @@ func (t *Table) known(ctx context.Context, text []byte) ([]Span, error) {
 		if !ok {
 			continue
 		}
-		s = clip(s, h.at, trusted)
-		found = append(found, s)
+		if len(trusted) > 0 {
+			s.Start = max(s.Start, min(trusted.last()[1], h.at()))
+		}
+		found, lastHit = append(found, s), h.at()
 		covered = s.End
 	}
 	if len(found) == 0 {
@@ -125,66 +152,53 @@ func (t *Table) known(ctx context.Context, text []byte) ([]Span, error) {
 	return found, nil
 }
 
-// hits looks the kept shingles up. trusted are the stretches of folded text
-// that were trusted before: shingles known as trusted, and what lies between
-// two that follow each other.
-func (x *index) hits(kept []shingle) (hits []hit, trusted [][2]int, err error) {
+// candidates returns the kept shingles that the filters do not rule out.
+func (x *index) candidates(kept []shingle) []hit {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	var all []entry
-	lastTrusted := -1
-	for i, s := range kept {
-		if !x.filter.has(s.key) {
-			continue
+	var hits []hit
+	for _, s := range kept {
+		if x.filter.has(s.key) {
+			hits = append(hits, hit{shingle: s, maybeTrusted: x.trusted.has(s.key)})
 		}
-		n := len(all)
-		if all, err = x.lookup(all, n+maxPlaces, s.key); err != nil {
-			return nil, nil, err
-		}
-		places := all[n:]
-		if len(places) == 0 {
-			continue
-		}
-		if slices.ContainsFunc(places, isTrusted) {
-			from := int(s.off)
-			if n := len(trusted); n > 0 && (lastTrusted == i-1 || from-trusted[n-1][1] < windowSize) {
-				trusted[n-1][1] = from + shingleSize
-			} else {
-				trusted = append(trusted, [2]int{from, from + shingleSize})
-			}
-			lastTrusted, all = i, all[:n]
-			continue
-		}
-		hits = append(hits, hit{at: int(s.off), from: n})
 	}
-	for i, end := len(hits)-1, len(all); i >= 0; i-- {
-		hits[i].places, end = all[hits[i].from:end], hits[i].from
-	}
-	return hits, trusted, nil
+	return hits
 }
 
-func within(trusted [][2]int, at int) bool {
-	return slices.ContainsFunc(trusted, func(r [2]int) bool { return r[0] <= at && at+shingleSize <= r[1] })
+func (x *index) places(h *hit) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	h.places = x.lookup(nil, maxPlaces, h.key)
 }
 
-// clip cuts off the trusted stretches on both sides of the shingle at.
-func clip(s Span, at int, trusted [][2]int) Span {
-	for _, r := range trusted {
-		if r[1] <= at+shingleSize && r[0] < at && r[1] > s.Start {
-			s.Start = min(r[1], at)
-		}
-		if r[0] >= at && r[1] > at+shingleSize && r[0] < s.End {
-			s.End = max(r[0], at+shingleSize)
-		}
+// stretches are the parts of a folded text that were trusted before: shingles
+// known as trusted, and what lies between two of them that are near to each
+// other.
+type stretches [][2]int
+
+func (s *stretches) add(at int) {
+	if n := len(*s); n > 0 && at-(*s)[n-1][1] < windowSize {
+		(*s)[n-1][1] = at + shingleSize
+		return
 	}
-	return s
+	*s = append(*s, [2]int{at, at + shingleSize})
+}
+
+func (s stretches) last() [2]int { return s[len(s)-1] }
+
+// hold reports whether a shingle lies in the last stretch. One that lies between
+// two trusted ones is met before the second of them, and is compared like any
+// other.
+func (s stretches) hold(at int) bool {
+	return len(s) > 0 && s.last()[0] <= at && at+shingleSize <= s.last()[1]
 }
 
 // extend compares the text around a hit with the values that have the shingle
 // and returns the longest common stretch. A stretch counts from MinMatch bytes,
 // or when it is the whole of a shorter value.
-func (t *Table) extend(ctx context.Context, folded []byte, h hit) (Span, bool, error) {
-	whole := Span{Start: h.at, End: h.at + shingleSize}
+func (t *Table) extend(ctx context.Context, folded []byte, h *hit) (Span, bool, error) {
+	at := h.at()
+	whole := Span{Start: at, End: at + shingleSize}
 	best, ok := whole, false
 	if len(h.places) >= maxPlaces {
 		return whole, true, nil
@@ -205,13 +219,13 @@ func (t *Table) extend(ctx context.Context, folded []byte, h hit) (Span, bool, e
 			return Span{}, false, err
 		}
 		o := int(p.off)
-		if o+shingleSize > len(value) || !bytes.Equal(value[o:o+shingleSize], folded[h.at:h.at+shingleSize]) {
+		if o+shingleSize > len(value) || !bytes.Equal(value[o:o+shingleSize], folded[at:at+shingleSize]) {
 			continue // another text with the same hash
 		}
-		left := commonSuffix(value[:o], folded[:h.at])
-		right := commonPrefix(value[o+shingleSize:], folded[h.at+shingleSize:])
+		left := commonSuffix(value[:o], folded[:at])
+		right := commonPrefix(value[o+shingleSize:], folded[at+shingleSize:])
 		if n := left + shingleSize + right; n >= min(MinMatch, len(value)) && (!ok || n > best.End-best.Start) {
-			best, ok = Span{h.at - left, h.at + shingleSize + right, int64(p.content)}, true
+			best, ok = Span{at - left, at + shingleSize + right, int64(p.content)}, true
 		}
 	}
 	return best, ok, nil

@@ -163,6 +163,12 @@ func TestTrustedEarlierStaysTrusted(t *testing.T) {
 	if known, err := table.Known(t.Context(), []byte(edited)); err != nil || len(known) > 0 {
 		t.Errorf("an edited README became untrusted: %v %v", known, err)
 	}
+	for at := 20; at+60 < len(readme); at += 37 {
+		edited := readme[:at] + "xyz" + readme[at+at%9:]
+		if known, err := table.Known(t.Context(), []byte(edited)); err != nil || len(known) > 0 {
+			t.Errorf("a README edited at %d became untrusted: %v %v", at, known, err)
+		}
+	}
 	known, err := table.Known(t.Context(), []byte(page))
 	if err != nil || len(known) < 2 {
 		t.Fatalf("the page around the quotation is not recognised: %v %v", known, err)

@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // entry says where a kept shingle occurs: in which content, at which offset of
@@ -36,7 +37,7 @@ const (
 //	magic[8] entries[8] covers[8] crc32 of the table[4] table[4*(2^16+1)] entries[16*n]
 type segment struct {
 	path   string
-	file   *os.File
+	data   []byte // the file, mapped; touched only under the index's lock
 	n      int
 	covers int64 // contents up to this id are in this or an earlier segment
 	starts []uint32
@@ -119,28 +120,33 @@ func openSegment(path string) (*segment, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &segment{path: path, file: f}
+	defer f.Close() // a mapping does not need it
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	s := &segment{path: path}
+	if st.Size() < headerSize+4*(1<<bucketBits+1) {
+		return nil, fmt.Errorf("%s: %w", filepath.Base(path), errSegment)
+	}
+	if s.data, err = syscall.Mmap(int(f.Fd()), 0, int(st.Size()), syscall.PROT_READ, syscall.MAP_SHARED); err != nil {
+		return nil, fmt.Errorf("map a segment of the content index: %w", err)
+	}
 	if err := s.readHeader(); err != nil {
-		f.Close()
+		s.close()
 		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
 	}
 	return s, nil
 }
 
+func (s *segment) close() error { return syscall.Munmap(s.data) }
+
 func (s *segment) readHeader() error {
-	header := make([]byte, headerSize+4*(1<<bucketBits+1))
-	if _, err := s.file.ReadAt(header, 0); err != nil {
-		return err
-	}
-	table := header[headerSize:]
-	n := binary.LittleEndian.Uint64(header[8:])
-	s.covers = int64(binary.LittleEndian.Uint64(header[16:]))
-	st, err := s.file.Stat()
-	if err != nil {
-		return err
-	}
-	if string(header[:8]) != segmentMagic || binary.LittleEndian.Uint32(header[24:]) != crc32.ChecksumIEEE(table) ||
-		n > 1<<32-1 || st.Size() != int64(len(header))+int64(n)*entrySize {
+	table := s.data[headerSize : headerSize+4*(1<<bucketBits+1)]
+	n := binary.LittleEndian.Uint64(s.data[8:])
+	s.covers = int64(binary.LittleEndian.Uint64(s.data[16:]))
+	if string(s.data[:8]) != segmentMagic || binary.LittleEndian.Uint32(s.data[24:]) != crc32.ChecksumIEEE(table) ||
+		n > 1<<32-1 || int64(len(s.data)) != int64(headerSize+len(table))+int64(n)*entrySize {
 		return errSegment
 	}
 	s.n = int(n)
@@ -154,57 +160,41 @@ func (s *segment) readHeader() error {
 	return nil
 }
 
-// find appends to dst the entries with this key, up to limit of them.
-func (s *segment) find(dst []entry, key uint64, limit int) ([]entry, error) {
+// entry returns entry i.
+func (s *segment) entry(i uint32) entry {
+	b := s.data[headerSize+4*(1<<bucketBits+1)+int(i)*entrySize:]
+	return entry{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint32(b[8:]), binary.LittleEndian.Uint32(b[12:])}
+}
+
+// find appends to dst the entries with this key, until dst holds limit of them.
+func (s *segment) find(dst []entry, key uint64, limit int) []entry {
 	b := key >> (64 - bucketBits)
 	from, to := s.starts[b], s.starts[b+1]
-	var stack [4096]byte
-	for from < to && len(dst) < limit {
-		n := min(int(to-from)*entrySize, len(stack))
-		buf := stack[:n]
-		if _, err := s.file.ReadAt(buf, int64(headerSize+4*len(s.starts))+int64(from)*entrySize); err != nil {
-			return dst, fmt.Errorf("read the content index: %w", err)
+	for from < to { // the first entry that is not less
+		if mid := from + (to-from)/2; s.entry(mid).key < key {
+			from = mid + 1
+		} else {
+			to = mid
 		}
-		for ; len(buf) > 0; buf = buf[entrySize:] {
-			switch k := binary.LittleEndian.Uint64(buf); {
-			case k > key:
-				return dst, nil
-			case k == key && len(dst) < limit:
-				dst = append(dst, entry{k, binary.LittleEndian.Uint32(buf[8:]), binary.LittleEndian.Uint32(buf[12:])})
-			}
-		}
-		from += uint32(n / entrySize)
 	}
-	return dst, nil
+	for end := s.starts[b+1]; from < end && len(dst) < limit; from++ {
+		e := s.entry(from)
+		if e.key != key {
+			break
+		}
+		dst = append(dst, e)
+	}
+	return dst
 }
 
 // reader returns the entries one by one, in order.
 func (s *segment) reader() func() (entry, bool, error) {
-	left := s.n
-	r := bufio.NewReaderSize(&offsetReader{s.file, int64(headerSize + 4*len(s.starts))}, 1<<20)
+	i := uint32(0)
 	return func() (entry, bool, error) {
-		if left == 0 {
+		if int(i) == s.n {
 			return entry{}, false, nil
 		}
-		left--
-		var buf [entrySize]byte
-		for n := 0; n < len(buf); {
-			m, err := r.Read(buf[n:])
-			if n += m; err != nil && n < len(buf) {
-				return entry{}, false, fmt.Errorf("read the content index: %w", err)
-			}
-		}
-		return entry{binary.LittleEndian.Uint64(buf[0:]), binary.LittleEndian.Uint32(buf[8:]), binary.LittleEndian.Uint32(buf[12:])}, true, nil
+		i++
+		return s.entry(i - 1), true, nil
 	}
-}
-
-type offsetReader struct {
-	f  *os.File
-	at int64
-}
-
-func (r *offsetReader) Read(p []byte) (int, error) {
-	n, err := r.f.ReadAt(p, r.at)
-	r.at += int64(n)
-	return n, err
 }

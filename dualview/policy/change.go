@@ -45,8 +45,11 @@ func (o *OriginRule) id() string {
 // can stop work as well.
 type Proposal struct {
 	Change  Change
-	Summary string        // for the person
-	Binding schema.Digest // what the person's answer must be bound to
+	Summary string // for the person
+	// Flow is what the person is asked about; its binding is what the answer
+	// must be bound to.
+	Flow    *schema.Flow
+	Binding schema.Digest
 	after   []byte
 	before  schema.Digest
 }
@@ -92,7 +95,10 @@ func Propose(path string, c Change) (*Proposal, error) {
 	if p.after, err = edit(data, d.Origins); err != nil {
 		return nil, fmt.Errorf("change the policy: %w", err)
 	}
-	p.Binding = schema.DigestOf("policy change", p.Summary, string(p.before), string(p.after))
+	digest := schema.DigestOf("policy change", p.Summary, string(p.before), string(p.after))
+	p.Flow = &schema.Flow{Payload: p.Summary + "\n" + string(digest), Surface: schema.Authority, Boundary: schema.BoundaryPersistence,
+		Source: schema.Source{Kind: schema.SourceAgent, Trust: schema.Untrusted}, Sink: schema.Sink{Kind: schema.SinkPolicy, ID: "policy", Tool: "policy", Action: "change"}}
+	p.Binding = p.Flow.Binding()
 	return p, nil
 }
 

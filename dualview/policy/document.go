@@ -65,6 +65,12 @@ type Tool struct {
 	// Destinations are parameters that say where something goes or who gets
 	// it: dotted paths, "[]" for the elements of an array.
 	Destinations []string `yaml:"destinations,omitempty"`
+	// Paths are parameters that name files and are rewritten to the agent's
+	// tree. Directory says that the first of them may be missing and then means
+	// the workspace. Writes says that the tool changes what it names.
+	Paths     []string `yaml:"paths,omitempty"`
+	Directory bool     `yaml:"directory,omitempty"`
+	Writes    bool     `yaml:"writes,omitempty"`
 	// Executes names the parameter that holds a command line.
 	Executes string `yaml:"executes,omitempty"`
 	// Contexts says how a parameter is escaped; raw where it is not listed.

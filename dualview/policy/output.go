@@ -19,7 +19,7 @@ func (w *walk) visitOutput(n *node, r *Rule, field string) *node {
 		w.bits++
 		return n
 	}
-	if w.call.Attested && w.tool.View == AgentView {
+	if w.call.Attested {
 		return w.show(n, field)
 	}
 	c := w.policy.command(at(w.params, r.param))

@@ -27,7 +27,7 @@ func (p *Policy) CheckParams(ctx context.Context, table *dualview.Table, call Ca
 	if err != nil {
 		return nil, fmt.Errorf("read the arguments of %s: %w", call.Tool, err)
 	}
-	tool, _ := p.Tool(call.Tool)
+	tool, listed := p.Tool(call.Tool)
 	var found []Finding
 	err = eachString(root, "", func(path string, n *node, name bool) error {
 		for _, s := range table.Symbols(n.text) {
@@ -47,6 +47,9 @@ func (p *Policy) CheckParams(ctx context.Context, table *dualview.Table, call Ca
 					found = append(found, Finding{s, path, false, "untrusted data would decide where this goes", info})
 				}
 			}
+			if !listed && decides(path) {
+				found = append(found, Finding{s, path, false, "untrusted data would decide where this goes or what is run, by the parameter's name", info})
+			}
 			for _, u := range p.usage {
 				if u.applies(call.Tool, path, info) {
 					found = append(found, Finding{s, path, u.Action == "block", "a usage rule of the owner names this use", info})
@@ -56,6 +59,21 @@ func (p *Policy) CheckParams(ctx context.Context, table *dualview.Table, call Ca
 		return nil
 	})
 	return found, err
+}
+
+// decides guesses for a tool without a rule whether a parameter is a place or
+// code: a wrong guess asks once too often.
+func decides(path string) bool {
+	name := strings.ToLower(strings.TrimSuffix(path[strings.LastIndexByte(path, '.')+1:], "[]"))
+	if name == "to" || name == "cc" || name == "bcc" || name == "ref" || name == "branch" {
+		return true
+	}
+	for _, w := range []string{"url", "uri", "link", "href", "host", "domain", "endpoint", "server", "recipient", "email", "address", "channel", "target", "dest", "path", "file", "dir", "folder", "repo", "bucket", "account", "user", "command", "cmd", "code", "script", "shell", "sql", "exec", "eval", "expression", "program"} {
+		if strings.Contains(name, w) {
+			return true
+		}
+	}
+	return false
 }
 
 func (u *UsageRule) applies(tool, path string, info dualview.Info) bool {

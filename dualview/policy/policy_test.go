@@ -455,6 +455,7 @@ usage:
 		{"write", `{"path":"` + s + `","content":"` + s + `"}`, []string{"path ask"}},
 		{"write", `{"path":"a","content":"` + s + `"}`, nil},
 		{"anything", `{"` + s + `":1}`, []string{" block"}},
+		{"mcp__mail", `{"body":"` + s + `","mail":{"to":["` + s + `"]},"webhookUrl":"` + s + `"}`, []string{"mail.to[] ask", "webhookUrl ask"}},
 	} {
 		findings, err := p.CheckParams(t.Context(), table, call(c.tool, c.params))
 		if err != nil {
