@@ -1,9 +1,9 @@
 // The inbox: questions that wait for the owner, grouped by shape, and the one
 // that is looked at.
-import { byId, h, show, toast, waiting } from './dom.js';
+import { h, show, toast, waiting } from './dom.js';
 import { get, hasKey, now, Offline, post, Refused } from './api.js';
 import { visible } from './text.js';
-import { ago, left, meter, sentence, sentenceText, target } from './words.js';
+import { ago, left, sentence } from './words.js';
 import { detail } from './question.js';
 import { approveDialog } from './approve.js';
 import { grants } from './grants.js';
@@ -67,8 +67,7 @@ export function inbox(main, parts) {
     const q = l.question;
     const risk = q.report?.risk;
     const level = q.hard ? 'hard' : risk >= 0.55 ? 'high' : risk >= 0.35 ? 'mid' : 'low';
-    const a = h('a', { class: 'item', href: `#/q/${encodeURIComponent(q.id)}`, 'data-id': q.id, 'aria-current': q.id === selected ? 'true' : null,
-      'aria-label': `${sentenceText(q.flow)}${q.hard ? ', hard finding' : ''}` },
+    const a = h('a', { class: 'item', href: `#/q/${encodeURIComponent(q.id)}`, 'data-id': q.id, 'aria-current': q.id === selected ? 'true' : null },
     h('span', { class: `level ${level}` }),
     grouped ? null : h('span', { class: 'what' }, sentence(q.flow)),
     h('span', { class: 'preview' }, l.preview ? visible(l.preview.slice(0, 140).replace(/\s+/gu, ' ')) : `${l.bytes} bytes`),
@@ -93,7 +92,9 @@ export function inbox(main, parts) {
 
   async function refresh() {
     const mine = ++loading;
+    pane.classList.toggle('stale', Boolean(current) && current.id !== selected); // what is on screen is not what is chosen
     if (!selected) {
+      pane.classList.remove('stale');
       current = null;
       show(pane, list.length ? h('div', { class: 'empty' }, h('p', null, 'Choose a question.')) : null);
       return;
@@ -104,6 +105,7 @@ export function inbox(main, parts) {
       const before = current;
       current = doc.question;
       current.scope = doc.grant;
+      pane.classList.remove('stale');
       if (before?.id === current.id && before.answer === current.answer) return;
       show(pane, detail(doc, { approve, deny, back }));
       pane.scrollTop = 0;
@@ -113,6 +115,7 @@ export function inbox(main, parts) {
       if (mine !== loading) return;
       if (err instanceof Refused && err.status === 404) {
         current = null;
+        pane.classList.remove('stale');
         show(pane, h('div', { class: 'empty' }, h('p', null, 'There is no such question any more.')));
       } else if (hasKey() && !(err instanceof Offline)) toast(err.message, true);
     }
@@ -131,7 +134,7 @@ export function inbox(main, parts) {
   }
 
   function deny() {
-    if (ready()) answer(current.id, 'deny');
+    if (ready()) answer(current.id, 'deny').catch(() => {}); // it has said why
   }
 
   async function answer(id, word, grant) {
