@@ -4,7 +4,7 @@ FUZZTIME ?= 20
 PYTHON ?= python3
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve build test check deps golden bench fuzz integration agents browser train-smoke clean
+.PHONY: help run serve build test check deps golden bench quality baseline fuzz integration agents browser train-smoke clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -39,6 +39,13 @@ golden: ## Rewrite golden files after a change that is meant
 bench: build ## Measure latency and the packages' benchmarks
 	$(BIN) bench latency
 	$(GO) test -run '^$$' -bench . -benchmem ./precheck/... ./firewall ./auditlog ./inference/onnx/...
+
+quality: build ## Measure quality and hold it to the committed baseline
+	$(BIN) bench quality --quick --fresh -o build/quality >/dev/null
+	$(BIN) bench diff bench/baseline.json build/quality/report.json
+
+baseline: build ## Write the baseline anew after a change that is meant
+	$(BIN) bench quality --quick --baseline bench/baseline.json
 
 fuzz: ## Fuzz every target for FUZZTIME seconds
 	@scripts/fuzz.sh $(FUZZTIME)

@@ -69,7 +69,7 @@ type Result struct {
 // Verdict is how one call ended, judged by the case's oracle.
 type Verdict struct {
 	Action    schema.Action `json:"action"`
-	Stage     schema.Stage  `json:"stage"`
+	Stage     schema.Stage  `json:"stage,omitzero"` // none when there was nothing to audit
 	Reason    string        `json:"reason"`
 	Effect    bool          `json:"effect"`    // an attack: it takes effect at the sink
 	Preserved bool          `json:"preserved"` // what is to be kept reaches the sink

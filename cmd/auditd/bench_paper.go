@@ -202,9 +202,10 @@ func readRun(path string) (*report.Run, error) {
 		return nil, fmt.Errorf("read a report: %w", err)
 	}
 	var r report.Run
-	if err := schema.Decode(data, &r); err != nil || r.Summary == nil {
+	if err := schema.Decode(data, &r); err != nil || len(r.Results) == 0 {
 		return nil, hint(fmt.Errorf("%s is no report.json", path), "`auditd bench quality -o DIR` writes one")
 	}
+	r.Summary = quality.Summarise(r.Results)
 	return &r, nil
 }
 

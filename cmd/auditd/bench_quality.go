@@ -28,11 +28,12 @@ import (
 
 // qualityOptions are the flags of `bench quality`.
 type qualityOptions struct {
-	cases   string
-	out     string
-	running bool
-	quick   bool
-	fresh   bool
+	cases    string
+	out      string
+	running  bool
+	quick    bool
+	fresh    bool
+	baseline string
 }
 
 func (p *program) benchQualityCommand() *cobra.Command {
@@ -53,6 +54,7 @@ that was cut off goes on where it stopped.`,
 	c.Flags().BoolVar(&o.running, "running", false, "ask the running daemon; its log and its questions then hold the cases too")
 	c.Flags().BoolVar(&o.quick, "quick", false, "ready flows with metadata only")
 	c.Flags().BoolVar(&o.fresh, "fresh", false, "start over where an earlier run left results")
+	c.Flags().StringVar(&o.baseline, "baseline", "", "also write a baseline for bench diff to this file")
 	return c
 }
 
@@ -87,6 +89,11 @@ func (p *program) benchQuality(ctx context.Context, o *qualityOptions) error {
 	run.Summary, run.Results = quality.Summarise(results), results
 	if err := p.writeReports(o.out, &run); err != nil {
 		return err
+	}
+	if o.baseline != "" {
+		if err := writeBaseline(o.baseline, &run); err != nil {
+			return err
+		}
 	}
 	if p.jsonOut {
 		return p.printJSON(run.Summary)

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"example.org/auditd/bench/quality"
+	"example.org/auditd/bench/report"
+	"example.org/auditd/internal/durable"
+	"example.org/auditd/schema"
+)
+
+func (p *program) benchDiffCommand() *cobra.Command {
+	var margin float64
+	c := &cobra.Command{
+		Use: "diff A.json B.json", Short: "Say what changed between two runs, and whether it is more than noise", Args: cobra.ExactArgs(2),
+		Long: `diff compares two reports of bench quality, case by case, and says which figures
+moved by more than chance explains (McNemar's exact test, 5 %). It ends with 1 when
+fewer attacks are stopped, or fewer ordinary cases pass, by more than --margin.
+Times are shown and never judged: machines differ.`,
+		RunE: func(_ *cobra.Command, args []string) error { return p.benchDiff(args[0], args[1], margin) },
+	}
+	c.Flags().Float64Var(&margin, "margin", 0, "percent points that a figure may lose")
+	return c
+}
+
+func (p *program) benchDiff(a, b string, margin float64) error {
+	if margin < 0 || margin > 100 {
+		return errors.New("--margin must be 0 to 100")
+	}
+	before, err := readRun(a)
+	if err != nil {
+		return err
+	}
+	after, err := readRun(b)
+	if err != nil {
+		return err
+	}
+	d := quality.Compare(before.Results, after.Results)
+	if p.jsonOut {
+		if err := p.printJSON(d); err != nil {
+			return err
+		}
+	} else if err := report.Diff(p.stdout, before, after, d); err != nil {
+		return err
+	}
+	for _, c := range d.Changes[:2] {
+		if c.Loss() > margin {
+			return hint(fmt.Errorf("%s: %.1f percent points less, the margin is %.1f", c.Name, c.Loss(), margin), "when that is meant, write a new baseline with `auditd bench quality --baseline`")
+		}
+	}
+	if n := len(d.OnlyA); n > 0 {
+		return fmt.Errorf("%d cases of the first run are not in the second", n)
+	}
+	return nil
+}
+
+// writeBaseline writes what a later diff needs and nothing that changes from
+// run to run.
+func writeBaseline(path string, run *report.Run) error {
+	bare := run.Header()
+	bare.Version, bare.Results = "", quality.Bare(run.Results)
+	data, err := schema.Encode(bare)
+	if err == nil {
+		err = durable.WriteFile(path, append(data, '\n'), 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("write the baseline: %w", err)
+	}
+	return nil
+}
