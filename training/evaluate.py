@@ -154,10 +154,8 @@ def table(rows: list[tuple[str, dict]]) -> str:
     out = ["| source | n | stopped | passed | balanced | AUC | recall at 1 % FPR | stopped without phrase | attributable | span F1 ≥ 0.8 | rewrite passes | span + rewrite + 95 % kept | ECE |", "|---" * 13 + "|"]
     for name, r in rows:
         ei = r["ece_interval"]
-        out.append(
-            f"| {name} | {r['n']} | {fmt(r.get('stopped'))} | {fmt(r.get('passed'))} | {100 * r['balanced']:.1f} %" * ("balanced" in r)
-            or f"| {name} | {r['n']} | {fmt(r.get('stopped'))} | {fmt(r.get('passed'))} | –"
-        )
+        bal = f"{100 * r['balanced']:.1f} %" if "balanced" in r else "–"
+        out.append(f"| {name} | {r['n']} | {fmt(r.get('stopped'))} | {fmt(r.get('passed'))} | {bal}")
         out[-1] += f" | {r['auc']:.4f}" if "auc" in r else " | –"
         out[-1] += f" | {fmt(r.get('recall_at_1pct_fpr'))} | {fmt(r.get('stopped_without_phrase'))} | {fmt(r.get('attributable'))} | {fmt(r.get('span_f1_080'))} | {fmt(r.get('rewrite_passes'))} | {fmt(r.get('span_and_rewrite'))} | {r['ece']:.3f} [{ei[0]:.3f}, {ei[1]:.3f}] |"
     return "\n".join(out)
