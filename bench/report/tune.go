@@ -32,7 +32,7 @@ func Tune(w io.Writer, p *tune.Proposal, maxMiss, confidence float64) error {
 		m.row(fmt.Sprintf("%.2f", s.RiskMax), fmt.Sprintf("%d of %d", s.Missed, p.Harmful), fmt.Sprintf("%.1f %%", 100*s.Bound), fmt.Sprintf("%.1f %%", 100*s.Review), mark)
 	}
 	if p.Best == nil {
-		m.line("\nNo value holds: the auditor is certain of harmful flows that it takes for harmless, or there are too few decisions. A threshold can't mend the first, and more decisions mend the second.")
+		m.line("\nNo value that lets anything pass holds: the auditor is certain of harmful flows that it takes for harmless, or there are too few decisions. A threshold can't mend the first, and more decisions mend the second.")
 	}
 	if _, err := w.Write(m.Bytes()); err != nil {
 		return fmt.Errorf("write the trade-off: %w", err)
@@ -54,14 +54,21 @@ func TunePlot(w io.Writer, p *tune.Proposal, maxMiss float64) error {
 	}
 	g.path(xs, bs, "curve bad", false)
 	g.path(xs, ys, "curve good", false)
+	label := func(x, y float64, text string) {
+		anchor, dx := "start", 10.0
+		if x > .75 {
+			anchor, dx = "end", -10
+		}
+		g.text(g.x(x)+dx, g.y(y)-6, anchor, "label strong", text)
+	}
 	for i, s := range p.Steps {
 		switch {
 		case p.Best != nil && s.RiskMax == *p.Best:
 			g.circle(g.x(xs[i]), g.y(bs[i]), 6, "good dot", fmt.Sprintf("proposed: risk_max %.2f", s.RiskMax))
-			g.text(g.x(xs[i])+10, g.y(bs[i])-6, "start", "label strong", fmt.Sprintf("proposed %.2f", s.RiskMax))
+			label(xs[i], bs[i], fmt.Sprintf("proposed %.2f", s.RiskMax))
 		case s.RiskMax == p.Current:
 			g.circle(g.x(xs[i]), g.y(bs[i]), 6, "bad dot", fmt.Sprintf("now: risk_max %.2f", s.RiskMax))
-			g.text(g.x(xs[i])+10, g.y(bs[i])-6, "start", "label strong", fmt.Sprintf("now %.2f", s.RiskMax))
+			label(xs[i], bs[i], fmt.Sprintf("now %.2f", s.RiskMax))
 		}
 	}
 	const frame = `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark"><title>auditd tune</title>{{.Style}}</head><body><main><h1>What a threshold costs</h1><p class="note">Each point of a line is a value of small_allow.risk_max.</p><p class="key"><span><i style="background:var(--good)"></i>counted</span><span><i style="background:var(--bad)"></i>its upper bound</span></p><section>{{.Plot}}</section></main></body></html>

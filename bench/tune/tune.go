@@ -42,7 +42,8 @@ type Proposal struct {
 	Harmless int     `json:"harmless"`
 	Steps    []Step  `json:"steps"`
 	Current  float64 `json:"current"`
-	// Best is the largest value whose bound holds; nil when none does.
+	// Best is the largest value whose bound holds; nil when none does
+	// that lets anything pass.
 	Best *float64 `json:"best"`
 }
 
@@ -86,7 +87,7 @@ func Propose(labels []Label, c Config) (*Proposal, error) {
 		s.Review = 1 - float64(passes)/float64(p.Harmless)
 		holds = holds && s.Bound <= c.MaxMiss
 		s.Holds = holds
-		if holds {
+		if holds && passes > 0 { // a value at which nothing passes is no threshold
 			best := t
 			p.Best = &best
 		}
