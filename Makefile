@@ -40,9 +40,10 @@ bench: build ## Measure latency and the packages' benchmarks
 	$(BIN) bench latency
 	$(GO) test -run '^$$' -bench . -benchmem ./precheck/... ./firewall ./auditlog ./inference/onnx/...
 
-quality: build ## Measure quality and hold it to the committed baseline
+quality: build ## Hold quality to the committed baseline, and render the report
 	$(BIN) bench quality --quick --fresh -o build/quality >/dev/null
 	$(BIN) bench diff bench/baseline.json build/quality/report.json
+	scripts/render.sh build/quality/report.html build/quality
 
 baseline: build ## Write the baseline anew after a change that is meant
 	$(BIN) bench quality --quick --baseline bench/baseline.json

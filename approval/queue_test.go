@@ -459,3 +459,26 @@ func TestChanges(t *testing.T) {
 	<-c
 	cancel()
 }
+
+func TestAnswered(t *testing.T) {
+	f := setUp(t, nil)
+	for _, x := range []struct {
+		payload string
+		answer  string
+	}{{"ls", "approve"}, {"rm x", "deny"}, {"cat x", ""}} {
+		q, err := f.Ask(t.Context(), question(t, x.payload))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.answer != "" {
+			if err := f.Answer(t.Context(), q.ID, x.answer == "approve", "owner", nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.add(time.Second)
+	}
+	got, err := f.Answered(t.Context())
+	if err != nil || len(got) != 2 || got[0].Answer != "approved" || got[1].Answer != "denied" || got[0].Ticket != "" {
+		t.Errorf("%v %+v", err, got)
+	}
+}

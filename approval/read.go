@@ -77,8 +77,17 @@ func (q *Queue) Get(ctx context.Context, id string) (*schema.Question, error) {
 // Pending returns the questions that wait for an answer, the oldest first.
 func (q *Queue) Pending(ctx context.Context) ([]*schema.Question, error) {
 	now := q.cfg.Now()
-	rows, err := q.cfg.DB.QueryContext(ctx, `SELECT `+columns+` FROM approval_questions
-		WHERE answer = '' AND expires > ? ORDER BY created, rowid`, now.UnixNano())
+	return q.list(ctx, now, `answer = '' AND expires > ?`, now.UnixNano())
+}
+
+// Answered returns the questions that a person has answered and that are still
+// kept, the oldest first.
+func (q *Queue) Answered(ctx context.Context) ([]*schema.Question, error) {
+	return q.list(ctx, q.cfg.Now(), `answer IN ('approved', 'denied')`)
+}
+
+func (q *Queue) list(ctx context.Context, now time.Time, where string, args ...any) ([]*schema.Question, error) {
+	rows, err := q.cfg.DB.QueryContext(ctx, `SELECT `+columns+` FROM approval_questions WHERE `+where+` ORDER BY created, rowid`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list the questions: %w", err)
 	}

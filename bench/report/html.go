@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"strings"
 
 	"example.org/auditd/bench/quality"
 )
@@ -94,4 +95,11 @@ func tiles(s *quality.Summary) []tile {
 		out = append(out, tile{x.name, v, note, x.class})
 	}
 	return append(out, tile{"per decision, p50", short(s.Latency.Overall.P50) + " ms", "p95 " + short(s.Latency.Overall.P95) + " ms", ""})
+}
+
+// styleOfPage is the report's style sheet, for the other pages.
+func styleOfPage() template.HTML {
+	_, rest, _ := strings.Cut(page, "<style>")
+	style, _, _ := strings.Cut(rest, "</style>")
+	return template.HTML("<style>" + style + "</style>")
 }

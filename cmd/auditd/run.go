@@ -103,7 +103,7 @@ Exit codes: 0 done, or the flow is allowed; 2 the flow is stopped; 1 anything el
 		p.serveCommand(), p.doctorCommand(), p.versionCommand(),
 		p.auditCommand(), p.hookCommand(), p.pendingCommand(), p.approveCommand(), p.denyCommand(),
 		p.logCommand(), p.policyCommand(), p.schemaCommand(), p.benchCommand(),
-		p.pullCommand(), p.modelsCommand(), p.useCommand(), p.passphraseCommand(), p.loginCommand(),
+		p.pullCommand(), p.modelsCommand(), p.useCommand(), p.passphraseCommand(), p.loginCommand(), p.tuneCommand(),
 	)
 	// An unknown flag is a mistake of the caller and not a blocked flow.
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
