@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf16"
 )
@@ -280,4 +281,41 @@ func FuzzKnown(f *testing.F) {
 			last = s.End
 		}
 	})
+}
+
+func TestConcurrentUse(t *testing.T) {
+	table := testTable(t, t.TempDir())
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			for i := range 30 {
+				value := prose(uint64(g*1000+i), 200)
+				s, err := table.Symbolise(t.Context(), "ann", []byte(value), web)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if o, err := table.Resolve(t.Context(), string(s), Raw, person("ann")); err != nil || o.Reveal() != value {
+					t.Error(err)
+				}
+				if known, err := table.Known(t.Context(), []byte(value[100:600])); err != nil || len(known) != 1 {
+					t.Errorf("%v %v", known, err)
+				}
+				table.Trust([]byte(prose(uint64(50000+g*1000+i), 50)))
+				if i%10 == 9 {
+					table.index.mu.Lock()
+					table.index.freeze()
+					table.index.mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for g := range 4 {
+		for i := range 30 {
+			if known, err := table.Known(t.Context(), []byte(prose(uint64(g*1000+i), 200)[100:600])); err != nil || len(known) != 1 {
+				t.Errorf("%d %d: %v %v", g, i, known, err)
+			}
+		}
+	}
 }

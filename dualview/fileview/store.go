@@ -276,7 +276,6 @@ func (s *Store) HumanShell(ctx context.Context, command, marker string) (*Window
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running[id] = true
-	s.distrust()
 	return &Window{s, id}, nil
 }
 
@@ -286,14 +285,6 @@ func (w *Window) Ended(ctx context.Context) error {
 	delete(w.store.running, w.id)
 	w.store.mu.Unlock()
 	return w.store.settle(ctx)
-}
-
-// distrust makes every workspace look at everything once more. The caller holds
-// mu.
-func (s *Store) distrust() {
-	for _, w := range s.views {
-		w.watch.distrust()
-	}
 }
 
 // settle closes the windows of which nothing lives any more, also those that an
@@ -321,9 +312,6 @@ func (s *Store) settle(ctx context.Context) error {
 		if s.running[id] {
 			delete(markers, id)
 		}
-	}
-	if len(markers) > 0 {
-		s.distrust()
 	}
 	s.mu.Unlock()
 	for id, marker := range markers {
