@@ -4,7 +4,7 @@ FUZZTIME ?= 20
 PYTHON ?= python3
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve build test check deps golden bench fuzz integration agents train-smoke clean
+.PHONY: help run serve build test check deps golden bench fuzz integration browser agents train-smoke clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -48,6 +48,9 @@ integration: build ## Test against a real Ollama server with a real small model
 
 agents: ## Test against the real agents, offline, with scripted models
 	scripts/agents.sh $(GO) test -tags agents -run 'Claude' -count 1 ./cmd/auditd
+
+browser: ## Test the page in a real Chromium, and its accessibility
+	@scripts/browser.sh
 
 train-smoke: .venv/ready ## Train, export and check a tiny model (a minute)
 	.venv/bin/python -m training smoke --out build/smoke

@@ -125,7 +125,7 @@ func TestBrowserFeed(t *testing.T) {
 
 	b.press("3")
 	b.sees("Every flow can be decided.")
+	b.looks("overview")
 	b.click(`.overview button.small`)
 	b.sees("every one of 10002 records")
-	b.looks("overview")
 }

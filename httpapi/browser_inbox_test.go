@@ -85,7 +85,7 @@ func TestBrowserInbox(t *testing.T) {
 
 	// After an answer the next question is on screen; approve it by keyboard.
 	b.click(`a[data-id="` + deploy.ID + `"]`)
-	b.sees("git push origin main")
+	b.asks("git push origin main")
 	b.press("a")
 	b.sees("This unlocks")
 	b.looks("approve")

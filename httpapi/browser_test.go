@@ -19,19 +19,20 @@ import (
 	"example.org/auditd/auditlog"
 	"example.org/auditd/escalation"
 	"example.org/auditd/schema"
+	"example.org/auditd/sqlite"
 )
 
 // site is a served world with a browser in front of it.
 type site struct {
 	*world
-	url   string
-	queue *approval.Queue
-	stop  func() // of the daemon
-	alloc context.Context
-	n     int // questions so far
+	url      string
+	queue    *approval.Queue
+	stop     func() // of the daemon
+	chromium string
+	n        int // questions so far
 }
 
-// newSite serves a world on a port of its own. Chromium must be there: scripts/chromium.sh.
+// newSite serves a world on a port of its own. Chromium must be there: scripts/browser.sh.
 func newSite(t *testing.T, change func(*Config)) *site {
 	t.Helper()
 	chromium := os.Getenv("AUDITD_TEST_CHROMIUM")
@@ -40,7 +41,7 @@ func newSite(t *testing.T, change func(*Config)) *site {
 	}
 	path, err := exec.LookPath(chromium)
 	if err != nil {
-		t.Fatalf("these tests drive a real Chromium (run scripts/chromium.sh): %v", err)
+		t.Fatalf("these tests drive a real Chromium (run scripts/browser.sh): %v", err)
 	}
 	var dir string
 	w := newWorld(t, func(c *Config) {
@@ -53,10 +54,7 @@ func newSite(t *testing.T, change func(*Config)) *site {
 	dir = filepath.Dir(w.ownerPath)
 	s := &site{world: w, queue: w.cfg.Approvals}
 	s.serve(t, "127.0.0.1:0")
-	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WindowSize(1280, 860), chromedp.UserDataDir(t.TempDir()), chromedp.Flag("lang", "en-GB"))
-	alloc, cancel := chromedp.NewExecAllocator(t.Context(), opts...)
-	t.Cleanup(cancel)
-	s.alloc = alloc
+	s.chromium = path
 	return s
 }
 
@@ -77,6 +75,36 @@ func (s *site) serve(t *testing.T, address string) {
 	s.url = "http://" + l.Addr().String()
 }
 
+// again starts the daemon once more at the same address, after stop.
+func (s *site) again(t *testing.T) {
+	t.Helper()
+	c := s.cfg
+	c.Registry = nil
+	server, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.page.keys = s.page.keys // sessions live in the keeper, which stays too
+	s.Server = server
+	s.serve(t, strings.TrimPrefix(s.url, "http://"))
+}
+
+// shortQuestions replaces the queue by one whose questions expire soon.
+func (s *site) shortQuestions(t *testing.T, ttl time.Duration) {
+	t.Helper()
+	db, err := sqlite.Open(filepath.Join(t.TempDir(), "auditd.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	if s.queue, err = approval.New(approval.Config{DB: db, Now: time.Now, TTL: ttl}); err != nil {
+		t.Fatal(err)
+	}
+	s.stop()
+	s.cfg.Approvals = s.queue
+	s.again(t)
+}
+
 // tab is one page of a browser; an error of its scripts and a breach of the
 // content policy fail the test.
 type tab struct {
@@ -84,9 +112,14 @@ type tab struct {
 	t *testing.T
 }
 
+// browser starts a browser of its own, with one tab.
 func (s *site) browser(t *testing.T) *tab {
 	t.Helper()
-	ctx, cancel := chromedp.NewContext(s.alloc)
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(s.chromium), chromedp.NoSandbox,
+		chromedp.WindowSize(1280, 860), chromedp.UserDataDir(t.TempDir()), chromedp.Flag("lang", "en-GB"))
+	alloc, stop := chromedp.NewExecAllocator(t.Context(), opts...)
+	t.Cleanup(stop)
+	ctx, cancel := chromedp.NewContext(alloc)
 	t.Cleanup(cancel)
 	return s.watch(t, ctx)
 }
@@ -176,6 +209,12 @@ func (b *tab) sees(want string) {
 func (b *tab) seesNot(unwanted string) {
 	b.t.Helper()
 	b.until(`!document.body.innerText.includes(` + quote(unwanted) + `)`)
+}
+
+// asks waits until the question on screen, not the list beside it, holds want.
+func (b *tab) asks(want string) {
+	b.t.Helper()
+	b.until(`document.querySelector('.pane:not(.stale) .question')?.innerText.includes(` + quote(want) + `)`)
 }
 
 func quote(s string) string {

@@ -96,7 +96,9 @@ func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string,
 		Audit: d.firewall.Audit, Event: d.event,
 		Approvals: d.queue, Log: d.log,
 		Ready: d.missing, Models: d.judges.Models, Policy: d.policyInfo,
-		Keeper: d.keeper, Registry: registry, Logger: logger, Version: version(),
+		Thresholds: d.policy.Thresholds,
+		Verify:     func() (auditlog.Summary, error) { return auditlog.Verify(cfg.State) },
+		Keeper:     d.keeper, Registry: registry, Logger: logger, Version: version(),
 		MaxPayload: cfg.MaxPayload, MaxInFlight: cfg.MaxInFlight, Deadline: time.Duration(cfg.Deadline),
 	})
 	if err != nil {

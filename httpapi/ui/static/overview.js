@@ -105,7 +105,7 @@ function agents(doc) {
   if (!doc.agents?.length) return null;
   return h('section', null, h('h2', null, 'Agents'), table(['Agent', 'Seen', 'Flows', 'Stopped', 'Paths it used'], doc.agents.map((a) => [
     a.name ? h('a', { href: `#/decisions?${new URLSearchParams({ agent: a.name })}` }, plain(a.name, 40)) : h('span', { class: 'dim' }, 'name erased'),
-    h('span', { title: dateTime(a.last) }, ago(a.last)), a.flows, a.stopped,
+    h('span', { class: 'nowrap', title: dateTime(a.last) }, ago(a.last)), a.flows, a.stopped,
     [a.paths.join(', '), a.observed ? h('span', { class: 'trust untrusted' }, 'observed only') : null]]), 'agents'));
 }
 
@@ -114,7 +114,7 @@ function counts(doc) {
     const bar = h('span', { class: 'cbar', 'aria-hidden': 'true' }, h('span', { class: 'all' }), h('span', { class: 'stop' }));
     bar.style.setProperty('--all', r.flows / rows[0].flows);
     bar.style.setProperty('--stop', r.stopped / rows[0].flows);
-    return h('li', null, h('span', { class: 'cname' }, name(r.name)), bar, h('span', { class: 'cnum' }, r.flows, h('span', { class: 'dim' }, r.stopped ? `, ${r.stopped} stopped` : '')));
+    return h('li', null, h('span', { class: 'cname' }, name(r.name)), h('span', { class: 'cnum' }, r.flows, h('span', { class: 'dim' }, r.stopped ? `, ${r.stopped} stopped` : '')), bar);
   }))) : null);
   const parts = [list('Rules that matched', doc.rules, (n) => h('code', null, n)), list('Reasons', doc.reasons, reason)].filter(Boolean);
   return parts.length ? h('section', { class: 'two' }, parts) : null;

@@ -87,13 +87,6 @@ export function sentence(flow) {
   return [h('b', { class: 'who' }, who ? plain(who, 40) : 'An agent'), ' wants to ', what];
 }
 
-/** sentenceText is the same for a title or a label. */
-export const sentenceText = (flow) => {
-  const to = target(flow);
-  const what = (verbs[flow.sink.kind] ?? verbs.other)(to && plain(to)).flat(Infinity).filter(Boolean).join('');
-  return `${flow.session?.agent ? plain(flow.session.agent, 40) : 'An agent'} wants to ${what}`;
-};
-
 export const sources = {
   user: 'you', file: 'a file', web: 'the web', tool: 'a tool’s output', agent: 'the agent itself', memory: 'its memory', email: 'an e-mail',
   webhook: 'a webhook', skill: 'a skill', other: 'elsewhere',
