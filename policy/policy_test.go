@@ -100,7 +100,7 @@ func TestDefaultExamples(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, b.String())
 	}
-	if len(p.file.Rules) != 3 || len(p.file.Suppressions) != 1 || len(p.file.Trust) != 2 || len(p.file.Known.Domains) != 1 {
+	if len(p.file.Rules) != 4 || len(p.file.Suppressions) != 1 || len(p.file.Trust) != 2 || len(p.file.Known.Domains) != 1 {
 		t.Errorf("examples %+v", p.file)
 	}
 }

@@ -87,6 +87,7 @@ func TestEveryAblationChangesTheTrace(t *testing.T) {
 	}
 	j := &judges{auditor: newScripted(set), arbiter: stern{}}
 	traces, sums := map[string]string{}, map[string]*quality.Summary{}
+	ruled := 0 // cases that the owner's shipped rules decide before any model
 	for _, a := range ablations() {
 		run, err := p.runAblation(t.Context(), &cfg, j, &a, &paperOptions{})
 		if err != nil {
@@ -95,6 +96,9 @@ func TestEveryAblationChangesTheTrace(t *testing.T) {
 		var b strings.Builder
 		for _, r := range run.Results {
 			fmt.Fprintln(&b, r.Case, r.Trace)
+			if a.name == "large only" && r.Stage == schema.StagePolicy {
+				ruled++
+			}
 		}
 		traces[a.name], sums[a.name] = b.String(), run.Summary
 		if a.name != "full" && traces[a.name] == traces["full"] {
@@ -125,7 +129,7 @@ func TestEveryAblationChangesTheTrace(t *testing.T) {
 	if sums["precheck only"].ASR.All.K <= sums["decision only"].ASR.All.K {
 		t.Error("the precheck alone lets no more through than the auditor's decisions")
 	}
-	if sums["large only"].LCR.K != len(set) {
-		t.Errorf("large only: the arbiter sees %d of %d", sums["large only"].LCR.K, len(set))
+	if got := sums["large only"].LCR.K; got != len(set)-ruled || ruled > len(set)/4 {
+		t.Errorf("large only: the arbiter sees %d of %d, rules decide %d", got, len(set), ruled)
 	}
 }
