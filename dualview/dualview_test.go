@@ -268,6 +268,27 @@ func TestProperty14Provenance(t *testing.T) {
 	}
 }
 
+func TestList(t *testing.T) {
+	now := time.UnixMilli(1000)
+	table := testTable(t, t.TempDir(), func(c *Config) { c.Now = func() time.Time { return now } })
+	var all []Symbol
+	for range 5 {
+		all = append(all, mustSymbolise(t, table, "v"))
+		now = now.Add(time.Second)
+	}
+	if _, err := table.Symbolise(t.Context(), "bob", []byte("v"), web); err != nil {
+		t.Fatal(err)
+	}
+	first, err := table.List(t.Context(), "ann", time.Time{}, 3)
+	if err != nil || len(first) != 3 || first[0].Symbol != all[4] || first[2].Symbol != all[2] {
+		t.Fatal(first, err)
+	}
+	rest, err := table.List(t.Context(), "ann", first[2].Created, 10)
+	if err != nil || len(rest) != 2 || rest[1].Symbol != all[0] {
+		t.Fatal(rest, err)
+	}
+}
+
 func TestProperty14Collection(t *testing.T) {
 	now := time.Now()
 	dir := t.TempDir()

@@ -397,6 +397,9 @@ func (x *index) close() error {
 			x.segments = append(x.segments, s)
 		}
 	}
+	if err == nil && x.frozen == nil && x.failed == nil {
+		err = x.saveSnapshot()
+	}
 	for _, s := range x.segments {
 		err = errors.Join(err, s.close())
 	}
@@ -418,6 +421,9 @@ func (t *Table) openIndex(ctx context.Context, dir string, key []byte) (*index, 
 	damaged := false
 	for _, d := range names {
 		path := filepath.Join(dir, d.Name())
+		if d.Name() == snapshotName {
+			continue
+		}
 		if !strings.HasSuffix(d.Name(), ".seg") {
 			os.Remove(path) // half of a segment that was being written
 			continue
@@ -436,18 +442,8 @@ func (t *Table) openIndex(ctx context.Context, dir string, key []byte) (*index, 
 	if damaged {
 		x.active.covers = 0
 	}
-	trustedKeys := 0
-	for _, s := range x.segments { // how many there are has to be known first
-		next := s.reader()
-		for e, ok, _ := next(); ok; e, ok, _ = next() {
-			if isTrusted(e) {
-				trustedKeys++
-			}
-		}
-	}
-	x.filter, x.trusted, x.trustedKeys = newFilter(2*x.entries, filterMin, filterMax), newFilter(2*trustedKeys, trustedMin, filterMax), trustedKeys
-	for _, s := range x.segments {
-		if _, err := fillFilters(x.filter, x.trusted, s.reader()); err != nil {
+	if damaged || !x.loadSnapshot() {
+		if err := x.makeFilters(); err != nil {
 			return nil, err
 		}
 	}
@@ -456,6 +452,25 @@ func (t *Table) openIndex(ctx context.Context, dir string, key []byte) (*index, 
 		return nil, fmt.Errorf("index values again: %w", err)
 	}
 	return x, nil
+}
+
+// makeFilters makes the filters from all entries.
+func (x *index) makeFilters() error {
+	trustedKeys := 0
+	for _, s := range x.segments { // how many there are has to be known first
+		for i := range s.n {
+			if isTrusted(s.entry(uint32(i))) {
+				trustedKeys++
+			}
+		}
+	}
+	x.filter, x.trusted, x.trustedKeys = newFilter(2*x.entries, filterMin, filterMax), newFilter(2*trustedKeys, trustedMin, filterMax), trustedKeys
+	for _, s := range x.segments {
+		if _, err := fillFilters(x.filter, x.trusted, s.reader()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (t *Table) reindex(ctx context.Context, after int64) error {

@@ -107,6 +107,43 @@ func (t *Table) Info(ctx context.Context, owner string, s Symbol) (Info, error) 
 	return info, rows.Err()
 }
 
+// List returns an owner's symbols, the youngest first, without their values:
+// those older than before, or all for the zero time.
+func (t *Table) List(ctx context.Context, owner string, before time.Time, limit int) ([]Info, error) {
+	until := int64(1<<63 - 1)
+	if !before.IsZero() {
+		until = before.UnixMilli()
+	}
+	rows, err := t.db.QueryContext(ctx, `SELECT id FROM dualview_symbol WHERE created < ? AND owner = ? ORDER BY created DESC, n DESC LIMIT ?`, until, owner, min(max(limit, 1), 1000))
+	if err != nil {
+		return nil, fmt.Errorf("list symbols: %w", err)
+	}
+	defer rows.Close()
+	var symbols []Symbol
+	for rows.Next() {
+		var raw []byte
+		if err := rows.Scan(&raw); err != nil {
+			return nil, fmt.Errorf("list symbols: %w", err)
+		}
+		symbols = append(symbols, t.mint.symbol(symbolID(raw)))
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("list symbols: %w", err)
+	}
+	out := make([]Info, 0, len(symbols))
+	for _, s := range symbols {
+		info, err := t.Info(ctx, owner, s)
+		if errors.Is(err, ErrUnknown) {
+			continue // dropped meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, info)
+	}
+	return out, nil
+}
+
 // piece is a genuine token of a text together with its value.
 type piece struct {
 	token

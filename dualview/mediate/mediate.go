@@ -189,6 +189,28 @@ func (m *Mediator) end(e *schema.Event) *call {
 	return c
 }
 
+// Label returns what the symbols in a text say about where it comes from: the
+// least trusted provenance, and whether any of them is a secret. Without symbols
+// ok is false: then the text is the agent's own, and carries the worst that its
+// session has read.
+func (m *Mediator) Label(ctx context.Context, text string) (source schema.Source, secret, ok bool, err error) {
+	source.Trust = schema.Owner
+	for _, s := range m.cfg.Table.Symbols(text) {
+		info, err := m.cfg.Table.Info(ctx, m.cfg.Owner, s)
+		if err != nil {
+			return schema.Source{}, false, false, err
+		}
+		if !ok || info.Provenance.Trust < source.Trust {
+			source = schema.Source{Kind: info.Provenance.Kind, ID: info.Provenance.Origin, Trust: info.Provenance.Trust}
+		}
+		secret, ok = secret || info.Secret, true
+	}
+	if !ok {
+		return schema.Source{}, false, false, nil
+	}
+	return source, secret, true, nil
+}
+
 // message resolves the final message, for the person alone.
 func (m *Mediator) message(ctx context.Context, e *schema.Event) (schema.Outcome, error) {
 	o, err := m.cfg.Table.Resolve(ctx, e.Text, dualview.Raw, m.grant(schema.Sink{Kind: schema.SinkMessage, Tool: "deliver"}))

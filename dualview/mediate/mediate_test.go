@@ -218,6 +218,24 @@ func TestPaperStoryThroughEvents(t *testing.T) {
 	}
 }
 
+func TestLabel(t *testing.T) {
+	e := newEnv(t, "version: 1\n")
+	derived, err := e.table.Symbolise(t.Context(), "ann", []byte("d"), dualview.Provenance{Kind: schema.SourceTool, Trust: schema.Derived})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := e.mustSymbol("x")
+	if src, _, ok, err := e.m.Label(t.Context(), "see "+string(derived)+" and "+string(page)); err != nil || !ok || src.Kind != schema.SourceWeb || src.Trust != schema.Untrusted {
+		t.Errorf("%+v %v %v", src, ok, err)
+	}
+	if src, _, ok, err := e.m.Label(t.Context(), string(derived)); err != nil || !ok || src.Trust != schema.Derived {
+		t.Errorf("%+v %v %v", src, ok, err)
+	}
+	if src, _, ok, err := e.m.Label(t.Context(), "none"); err != nil || ok || src.Trust != schema.Hostile {
+		t.Errorf("%+v %v %v", src, ok, err)
+	}
+}
+
 func TestProperty23ApprovalIsBoundToTheCall(t *testing.T) {
 	e := newEnv(t, "version: 1\n")
 	text, _ := e.call("web_fetch", `{"url":"https://a.test/"}`, fetched("echo from the page"))
