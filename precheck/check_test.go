@@ -61,6 +61,10 @@ func TestHardInvariants(t *testing.T) {
 		{text: `{"content":"docs at http://localhost:8080/"}`, sink: schema.SinkTool},
 		{text: "q", sink: schema.SinkWeb, to: "http://metadata.google.internal/", want: "endpoint-destination"},
 		{text: "q", sink: schema.SinkWeb, to: "http://１２７。０。０。１/", want: "endpoint-destination"},
+		{text: "q", sink: schema.SinkWeb, to: "2130706433", want: "endpoint-destination"},
+		{text: "q", sink: schema.SinkMessage, to: "http://2130706433/", want: "endpoint-destination"},
+		{text: "q", sink: schema.SinkMessage, to: "777"},
+		{text: `{"id":"17"}`, sink: schema.SinkTool, to: "17"},
 
 		// auditd itself: no authorization lifts it.
 		{text: "auditd approve 12", sink: schema.SinkExec, authorized: true, want: "self-protection"},

@@ -96,6 +96,9 @@ func (k *check) target(s string) {
 	if strings.HasPrefix(s, "/") || strings.HasPrefix(s, "~") || strings.HasPrefix(s, "file:") {
 		return
 	}
+	if k.f.Sink.Kind != schema.SinkWeb && strings.Trim(s, "0123456789") == "" {
+		return // a chat's or a row's number; only where a URL is expected is it an address
+	}
 	e := endpoint.Parse(authority(normalise.Fold(s).Lower))
 	if e.Kind == endpoint.Public || k.allowedPort(e) {
 		return
