@@ -32,14 +32,16 @@ const (
 	pageKeyHeader = "X-Auditd-Page"
 	maxStreams    = 16 // browsers that follow changes at the same time
 	pageRate      = 60 // requests a second, of all browsers together
+	strangerRate  = 10 // of those without a session: they must not use up the owner's
 )
 
 // page is the state behind those routes.
 type page struct {
-	limit   *rate.Limiter
-	streams chan struct{} // one per browser that follows changes
-	end     context.Context
-	stop    context.CancelFunc
+	limit     *rate.Limiter // of requests in a session
+	strangers *rate.Limiter // of all others
+	streams   chan struct{} // one per browser that follows changes
+	end       context.Context
+	stop      context.CancelFunc
 
 	mu   sync.Mutex // guards keys
 	keys map[[sha256.Size]byte]pageKey
@@ -55,7 +57,7 @@ type pageKey struct {
 
 func newPage() *page {
 	end, stop := context.WithCancel(context.Background())
-	return &page{limit: rate.NewLimiter(pageRate, 4*pageRate), streams: make(chan struct{}, maxStreams), end: end, stop: stop,
+	return &page{limit: rate.NewLimiter(pageRate, 4*pageRate), strangers: rate.NewLimiter(strangerRate, 2*strangerRate), streams: make(chan struct{}, maxStreams), end: end, stop: stop,
 		keys: map[[sha256.Size]byte]pageKey{}}
 }
 
@@ -64,9 +66,8 @@ func (s *Server) servePage() {
 	s.http.RegisterOnShutdown(s.page.stop) // streams would hold up the shutdown
 	s.engine.GET("/", s.pageFile)
 	s.engine.GET("/ui/static/:name", s.pageFile)
-	open := s.engine.Group("/ui", s.pageLimit)
-	open.POST("/login", s.guard(route{method: http.MethodPost, small: true}), s.pageLogin)
-	owner := s.engine.Group("/ui", s.pageLimit, s.pageOwner)
+	s.engine.POST("/ui/login", s.pageStranger, s.guard(route{method: http.MethodPost, small: true}), s.pageLogin)
+	owner := s.engine.Group("/ui", s.pageOwner)
 	get := func(path string, h gin.HandlerFunc) { owner.GET(path, h) }
 	post := func(path string, h gin.HandlerFunc) {
 		owner.POST(path, s.guard(route{method: http.MethodPost, small: true}), h)
@@ -106,13 +107,20 @@ func (s *Server) pageFile(c *gin.Context) {
 	s.answerRaw(c, mediaType, data)
 }
 
-func (s *Server) pageLimit(c *gin.Context) {
-	if !s.page.limit.Allow() {
-		s.metrics.refused.WithLabelValues("page_rate").Inc()
-		s.fail(c, errPageRate)
+func (s *Server) pageStranger(c *gin.Context) {
+	if s.page.allow(s, s.page.strangers) {
+		c.Next()
 		return
 	}
-	c.Next()
+	s.fail(c, errPageRate)
+}
+
+func (p *page) allow(s *Server, l *rate.Limiter) bool {
+	ok := l.Allow()
+	if !ok {
+		s.metrics.refused.WithLabelValues("page_rate").Inc()
+	}
+	return ok
 }
 
 // cookieName holds the port: two daemons of one host must not take each
@@ -130,7 +138,15 @@ func (s *Server) pageOwner(c *gin.Context) {
 	token, err := c.Cookie(cookieName(c))
 	if err != nil || s.cfg.Keeper.Check(token) != schema.CredentialOwner || !s.page.known(token, c.GetHeader(pageKeyHeader)) {
 		s.metrics.refused.WithLabelValues("page").Inc()
-		s.fail(c, errPageSession)
+		if s.page.allow(s, s.page.strangers) {
+			s.fail(c, errPageSession)
+		} else {
+			s.fail(c, errPageRate)
+		}
+		return
+	}
+	if !s.page.allow(s, s.page.limit) {
+		s.fail(c, errPageRate)
 		return
 	}
 	c.Set(credentialKey, schema.CredentialOwner)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"example.org/auditd/auditlog"
 	"example.org/auditd/schema"
 )
@@ -75,6 +77,7 @@ func TestPageHeaders(t *testing.T) {
 // host, so it opens nothing alone; and the page's session is not the API's.
 func TestPageNeedsBothHalves(t *testing.T) {
 	w := newWorld(t, nil)
+	w.page.strangers.SetLimit(rate.Inf) // this test is one
 	cookie, key := w.signIn(t)
 	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != "/ui/" || cookie.Name != "auditd_7841" {
 		t.Errorf("cookie %v", cookie)
@@ -130,6 +133,7 @@ func TestPageNeedsBothHalves(t *testing.T) {
 
 func TestPageRate(t *testing.T) {
 	w := newWorld(t, nil)
+	cookie, key := w.signIn(t)
 	limited := false
 	for range 5 * pageRate {
 		rec, _ := w.request(t, http.MethodGet, "/ui/questions", "", "")
@@ -137,6 +141,9 @@ func TestPageRate(t *testing.T) {
 	}
 	if !limited {
 		t.Error("any number of requests in no time is taken")
+	}
+	if rec, _ := w.request(t, http.MethodGet, "/ui/questions", "", "", with(cookie, key)); rec.Code != 200 {
+		t.Errorf("strangers used up the owner's share: %d", rec.Code)
 	}
 }
 

@@ -36,31 +36,26 @@ function setKey(k) {
 }
 
 channel.addEventListener('message', (e) => {
-  if (e.data?.ask === 'key' && key) channel.postMessage({ key });
-  if (e.data?.over) {
+  const { ask, over, key: given, event, data } = e.data ?? {};
+  if (ask === 'key' && key) channel.postMessage({ key });
+  if (over) {
     setKey('');
     window.dispatchEvent(new Event('signed-out'));
   }
+  if (given && given !== key) { // a tab has signed in anew: its cookie is now ours
+    setKey(given);
+    window.dispatchEvent(new Event('signed-in'));
+  }
+  if (event && key) listener(event, data);
 });
+let listener = () => {};
 
 /** borrowKey asks the other tabs of this page for the key. */
 export async function borrowKey() {
   if (key) return true;
-  return new Promise((done) => {
-    const stop = (ok) => {
-      clearTimeout(timer);
-      channel.removeEventListener('message', hear);
-      done(ok);
-    };
-    const hear = (e) => {
-      if (typeof e.data?.key !== 'string') return;
-      setKey(e.data.key);
-      stop(true);
-    };
-    const timer = setTimeout(() => stop(false), 250);
-    channel.addEventListener('message', hear);
-    channel.postMessage({ ask: 'key' });
-  });
+  channel.postMessage({ ask: 'key' });
+  for (let i = 0; i < 10 && !key; i++) await new Promise((r) => setTimeout(r, 25));
+  return hasKey();
 }
 
 async function request(method, path, body, signal) {
@@ -108,6 +103,7 @@ export const post = (path, body = {}) => json('POST', path, body);
 export async function login(code) {
   const s = await post('login', { code });
   setKey(s.key);
+  channel.postMessage({ key });
   return s;
 }
 
@@ -122,11 +118,20 @@ export async function logout() {
 }
 
 /**
- * follow reads the daemon's events until the session ends, and connects again
- * whenever the connection breaks. on(event, data) hears them; "offline" and
- * "hello" say how the connection is.
+ * follow tells on(event, data) of the daemon's events until the session ends;
+ * "offline" and "hello" say how the connection is. A browser opens six
+ * connections to a host, so one tab reads the stream and tells the others.
  */
-export async function follow(on) {
+export function follow(on) {
+  listener = on;
+  return navigator.locks.request('auditd.events', () => stream((event, data) => {
+    on(event, data);
+    channel.postMessage({ event, data });
+  }));
+}
+
+// stream connects again whenever the connection breaks.
+async function stream(on) {
   for (let wait = 500; hasKey(); wait = Math.min(wait * 2, 8000)) {
     const stop = new AbortController();
     let watchdog = 0;

@@ -86,6 +86,7 @@ function start() {
 function event(name, data) {
   if (name === 'offline') offline(true);
   else offline(false);
+  if (name === 'questions' && document.hidden) notify();
   view?.event?.(name, data);
   if (name !== 'offline' && view?.make !== inbox) count(name);
 }
@@ -96,6 +97,18 @@ async function count(name) {
   try {
     waiting((await get('questions')).questions.length);
   } catch { /* the next event tries again */ }
+}
+
+// notify tells an owner who looks elsewhere that something waits; never what.
+// It is off until the owner turns it on, in the help.
+let notified = 0;
+async function notify() {
+  if (globalThis.Notification?.permission !== 'granted' || Date.now() - notified < 5000) return;
+  notified = Date.now();
+  try {
+    const { questions } = await get('questions');
+    if (questions.some((l) => Date.now() - Date.parse(l.question.created) < 10000)) new Notification('auditd', { body: 'An agent waits for your word.', tag: 'auditd' });
+  } catch { /* no daemon, no question */ }
 }
 
 function offline(is) {
@@ -125,7 +138,9 @@ function help() {
   const el = dialog('Keyboard shortcuts', h('h2', null, 'Keyboard shortcuts'),
     shortcuts.map(([title, rows]) => h('section', null, h('h3', null, title), h('dl', { class: 'keys' },
       rows.map((r) => [h('dt', null, r.slice(0, -1).map((k) => h('kbd', null, k))), h('dd', null, r[r.length - 1])])))),
-    h('div', { class: 'row end' }, h('button', { click: () => el.close() }, 'Close')));
+    h('div', { class: 'row end' },
+      globalThis.Notification?.permission === 'default' ? h('button', { class: 'quiet', click: () => Notification.requestPermission().then(() => el.close()) }, 'Notify me of new questions') : null,
+      h('button', { click: () => el.close() }, 'Close')));
 }
 
 document.addEventListener('keydown', (e) => {
@@ -148,6 +163,7 @@ window.addEventListener('signed-out', () => {
   document.querySelectorAll('dialog').forEach((d) => d.close());
   signIn(view ? 'You are signed out.' : '');
 });
+window.addEventListener('signed-in', () => { if (!view) start(); });
 window.addEventListener('hashchange', () => {
   if (location.hash.startsWith('#code=')) enter(location.hash.slice(6));
   else route();

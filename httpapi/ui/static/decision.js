@@ -125,7 +125,8 @@ function arbiter(d, v) {
   const a = d.arbiter;
   if (!a) return null;
   return h('section', null, h('h2', null, 'Stronger judge'), h('p', null, 'It says ', verdict(a.decision), `, risk ${a.risk.toFixed(2)}, and sees `, (a.residual_risk_types ?? []).map((x) => residuals[x] ?? x).join(', ') || 'nothing', '.'),
-    v.arbiter_evidence?.length ? h('ul', { class: 'evidence' }, v.arbiter_evidence.map((x) => h('li', null, visible(x)))) : null);
+    v.arbiter_evidence?.length ? h('ul', { class: 'evidence' }, v.arbiter_evidence.map((x) => h('li', null, visible(x)))) : null,
+    v.sent ? h('details', null, h('summary', null, 'What it was given: this left for it'), payload(v.sent, [], 'What left')) : d.sent ? h('p', { class: 'note' }, `${sizeText(d.sent.bytes)} left for it; that text was not kept.`) : null);
 }
 
 function proof(doc) {

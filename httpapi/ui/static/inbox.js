@@ -46,12 +46,30 @@ export function inbox(main, parts) {
 
   function draw() {
     waiting(list.length);
+    for (const key of made.keys()) if (!at(key.split(' ')[0])) made.delete(key);
     const focused = items.contains(document.activeElement) ? document.activeElement.dataset.id : null;
     const blocks = groups(list).map((g) => group(g));
     show(items, blocks.length ? blocks : h('div', { class: 'empty' }, h('p', { class: 'big' }, 'Nothing waits for you.'),
       h('p', null, 'When an agent wants to do something that needs your word, it appears here at once.')));
     if (focused) items.querySelector(`[data-id="${CSS.escape(focused)}"]`)?.focus();
+    choose();
+  }
+
+  // choose shows in the list what is selected.
+  function choose() {
+    for (const a of items.querySelectorAll('.item')) {
+      if (a.dataset.id !== selected) a.removeAttribute('aria-current');
+      else a.setAttribute('aria-current', 'true');
+    }
     root.classList.toggle('has-selection', selected !== '');
+  }
+
+  // Elements stay the same as long as their question is there: a click that
+  // began before a redraw still ends on its element.
+  const made = new Map();
+  function reuse(key, make) {
+    if (!made.has(key)) made.set(key, make());
+    return made.get(key);
   }
 
   function group(g) {
@@ -63,15 +81,17 @@ export function inbox(main, parts) {
   }
 
   // item is one question; in a group the head says what they have in common.
-  function item(l, grouped) {
+  const item = (l, grouped) => reuse(`${l.question.id} ${grouped}`, () => newItem(l, grouped));
+
+  function newItem(l, grouped) {
     const q = l.question;
     const risk = q.report?.risk;
     const level = q.hard ? 'hard' : risk >= 0.55 ? 'high' : risk >= 0.35 ? 'mid' : 'low';
-    const a = h('a', { class: 'item', href: `#/q/${encodeURIComponent(q.id)}`, 'data-id': q.id, 'aria-current': q.id === selected ? 'true' : null },
+    const a = h('a', { class: 'item', href: `#/q/${encodeURIComponent(q.id)}`, 'data-id': q.id },
     h('span', { class: `level ${level}` }),
     grouped ? null : h('span', { class: 'what' }, sentence(q.flow)),
     h('span', { class: 'preview' }, l.preview ? visible(l.preview.slice(0, 140).replace(/\s+/gu, ' ')) : `${l.bytes} bytes`),
-    h('span', { class: 'meta' }, q.hard ? h('span', { class: 'hardtag' }, 'hard finding') : null, h('span', null, ago(q.created)), countdown(q.expires)));
+    h('span', { class: 'meta' }, q.hard ? h('span', { class: 'hardtag' }, 'hard finding') : null, h('span', { 'data-since': q.created }, ago(q.created)), countdown(q.expires)));
     return h('li', null, a);
   }
 
@@ -80,13 +100,8 @@ export function inbox(main, parts) {
   async function open(id, push = true) {
     selected = id;
     if (push && location.hash !== `#/q/${encodeURIComponent(id)}`) location.hash = `#/q/${encodeURIComponent(id)}`;
-    for (const a of items.querySelectorAll('.item')) {
-      if (a.dataset.id === id) {
-        a.setAttribute('aria-current', 'true');
-        a.scrollIntoView({ block: 'nearest' });
-      } else a.removeAttribute('aria-current');
-    }
-    root.classList.toggle('has-selection', id !== '');
+    choose();
+    items.querySelector('.item[aria-current]')?.scrollIntoView({ block: 'nearest' });
     await refresh();
   }
 
@@ -105,8 +120,9 @@ export function inbox(main, parts) {
       const before = current;
       current = doc.question;
       current.scope = doc.grant;
+      current.recorded = Boolean(doc.record);
       pane.classList.remove('stale');
-      if (before?.id === current.id && before.answer === current.answer) return;
+      if (before?.id === current.id && before.answer === current.answer && before.recorded === current.recorded) return;
       show(pane, detail(doc, { approve, deny, back }));
       pane.scrollTop = 0;
       if (!wide()) window.scrollTo(0, 0);
@@ -188,6 +204,7 @@ export function inbox(main, parts) {
       el.textContent = `${left(el.dataset.until)} left`;
       el.classList.toggle('soon', Date.parse(el.dataset.until) - now() < 60000);
     }
+    for (const el of root.querySelectorAll('[data-since]')) el.textContent = ago(el.dataset.since);
     const over = list.filter((l) => Date.parse(l.question.expires) <= now());
     if (over.length) {
       list = list.filter((l) => !over.includes(l));
@@ -212,6 +229,7 @@ export function inbox(main, parts) {
     event(name) {
       if (name === 'questions' || name === 'hello') load();
       if (name === 'questions') drawGrants();
+      if (name === 'records' && current && !current.recorded) refresh(); // its findings are there now
     },
     key(e) {
       if (e.key === 'j' || e.key === 'ArrowDown' && e.target === document.body) move(1);
