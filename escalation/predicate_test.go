@@ -138,6 +138,8 @@ func surfaceRows() []row {
 		{name: "change of authority into memory", sink: schema.SinkMemory, trust: schema.Derived, decision: allow, codes: raised(schema.AuthorityCrossing), want: "context_steering_to_persist"},
 		{name: "steering text into memory, by the owner", sink: schema.SinkMemory, trust: schema.Owner, decision: allow, codes: raised(schema.PromptControl)},
 		{name: "steering text into reasoning", sink: schema.SinkReasoning, decision: allow, codes: raised(schema.PromptControl)},
+		{name: "steering text that names a secret", sink: schema.SinkReasoning, decision: allow, codes: raised(schema.PromptControl, schema.SensitiveFilePath), want: "context_steering_with_effect"},
+		{name: "steering text that names a secret, by the owner", sink: schema.SinkReasoning, trust: schema.Owner, decision: allow, codes: raised(schema.PromptControl, schema.SensitiveFilePath)},
 		{name: "steering text into identity", sink: schema.SinkIdentity, decision: allow, codes: raised(schema.ToolOutputPoisoning), want: "authority_steering_to_persist"},
 
 		{name: "context, prompt control", sink: schema.SinkReasoning, decision: allow, named: is(schema.ResidualPromptControl), want: "context_prompt_control_residue"},

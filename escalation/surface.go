@@ -33,6 +33,7 @@ func conditions() []condition {
 		{schema.Context, "context_state_update",
 			risks{schema.ResidualSensitiveSpan, schema.ResidualExternalSink, schema.ResidualSideEffect, schema.ResidualIrreversible, schema.ResidualRecipient}, nil, persistent},
 		{schema.Context, "context_encoded_payload", nil, codes{schema.EncodedPayload}, nil},
+		{schema.Context, "context_steering_with_effect", nil, codes{schema.PromptControl}, untrustedEffect},
 		{schema.Context, "context_steering_to_persist", nil,
 			codes{schema.PromptControl, schema.AuthorityCrossing, schema.ToolOutputPoisoning}, untrustedPersistent},
 
@@ -102,6 +103,13 @@ func persistent(f *schema.Flow, pre *schema.Precheck) bool {
 // sessions.
 func untrustedPersistent(f *schema.Flow, _ *schema.Precheck) bool {
 	return f.Source.Trust < schema.Trusted && f.Sink.Kind.Persistent()
+}
+
+// untrustedEffect: the text, which nobody who is trusted wrote, also names what
+// an obedient agent would leak, or where to, or what it should do.
+func untrustedEffect(f *schema.Flow, pre *schema.Precheck) bool {
+	return f.Source.Trust < schema.Trusted && (pre.Has(schema.ExternalSink) || pre.Has(schema.SensitiveFilePath) ||
+		pre.Has(schema.CredSecret) || pre.Has(schema.ToolOutputPoisoning))
 }
 
 // untrustedExternal: the text itself names a place outside the machine, and

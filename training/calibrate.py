@@ -10,7 +10,7 @@ from .evaluate import auc, ece, ece_interval, find_span, payload, sigmoid, span_
 def fit(recs: list[dict], raws: list[infer.Raw], fpr: float = 0.01, fixed: dict | None = None) -> dict:
     y = np.array([x["kind"] == "attack" for x in recs])
     top = np.array([infer.attack_logit(r.logits).max() for r in raws])
-    n = np.log(np.array([r.n for r in raws]))
+    n = np.log(np.minimum([r.n for r in raws], infer.MAX_BIAS_WINDOWS))
 
     def nll(z):
         z = np.where(y, z, -z)
@@ -55,7 +55,7 @@ def stage1_threshold(model: infer.Model, first, recs: list[dict], raws: list[inf
         ids, starts = model.windows(payload(rec))[3], model.windows(payload(rec))[6]
         sc = np.array([first.score(ids[a : a + model.window]) for a in starts])
         if rec["kind"] == "attack":
-            z = infer.attack_logit(raw.logits) / t - b * np.log(raw.n)
+            z = infer.attack_logit(raw.logits) / t - b * np.log(min(raw.n, infer.MAX_BIAS_WINDOWS))
             if (z >= need).any():
                 worst.append(sc[z >= need].max())
         elif raw.n > 1:

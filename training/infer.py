@@ -23,6 +23,11 @@ class Raw:
     n: int = 0  # windows of the record, those that the first stage cleared included
 
 
+# The correction for the number of windows is bounded: otherwise whoever pads an
+# attack with enough harmless text buys it off.
+MAX_BIAS_WINDOWS = 4
+
+
 def softmax(x: np.ndarray) -> np.ndarray:
     e = np.exp(x - x.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True)
@@ -89,7 +94,7 @@ class Model:
 
 def aggregate(raw: Raw, temperature: float = 1.0, bias: float = 0.0) -> float:
     """The record's calibrated attack logit: the worst window, corrected for the number of windows."""
-    return float(attack_logit(raw.logits).max() / temperature - bias * np.log(raw.n))
+    return float(attack_logit(raw.logits).max() / temperature - bias * np.log(min(raw.n, MAX_BIAS_WINDOWS)))
 
 
 def token_runs(unsafe: np.ndarray, threshold: float, gap: int, minimum: int) -> list[tuple[int, int]]:

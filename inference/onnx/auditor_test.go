@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -369,4 +370,30 @@ func TestNotALibrary(t *testing.T) {
 
 func TestConformance(t *testing.T) {
 	inferencetest.Run(t, func(t *testing.T) inference.Auditor { return testAuditor(t, nil) })
+}
+
+// TestRepetitionCostsOneRun: a text that says the same over and over is
+// scored as if each of its windows had been run.
+func TestRepetitionCostsOneRun(t *testing.T) {
+	a := testAuditor(t, nil)
+	text := strings.Repeat("<div>", 4000)
+	s, err := a.Score(t.Context(), nil, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Windows < 40 || s.Encoded > 8 {
+		t.Errorf("%d of %d windows ran", s.Encoded, s.Windows)
+	}
+	j := new(job)
+	if err := a.cut(j, nil, text); err != nil {
+		t.Fatal(err)
+	}
+	if len(j.todo)+len(j.twins) > len(j.starts) {
+		t.Fatalf("%d runs and %d twins of %d windows", len(j.todo), len(j.twins), len(j.starts))
+	}
+	for _, tw := range j.twins {
+		if !slices.Equal(a.tokens(j, tw.window), a.tokens(j, tw.of)) {
+			t.Fatalf("window %d is no twin of %d", tw.window, tw.of)
+		}
+	}
 }

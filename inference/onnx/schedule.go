@@ -19,6 +19,8 @@ type job struct {
 	header []int32
 	starts []int32 // first token of each window
 	todo   []int32 // windows that the encoder must see, by number
+	twins  []twin  // windows that repeat one of todo
+	seen   map[uint64]int32
 
 	// What the windows said; each lane writes only its own window's part.
 	decision []float64 // attack logit

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 
 	"example.org/auditd/inference"
@@ -105,12 +106,68 @@ func (a *Auditor) cut(j *job, f *schema.Flow, payload string) (err error) {
 	j.todo = j.todo[:0]
 	if a.first != nil && n >= a.first.minWindows {
 		j.todo = a.first.choose(j.todo, j.toks.IDs, j.starts, a.set.Window)
-		return nil
+	} else {
+		for w := range n {
+			j.todo = append(j.todo, int32(w))
+		}
 	}
-	for w := range n {
-		j.todo = append(j.todo, int32(w))
-	}
+	a.setAsideTwins(j)
 	return nil
+}
+
+// twin is a window that holds the very tokens of another.
+type twin struct{ window, of int32 }
+
+// setAsideTwins takes windows out of todo that repeat another: text that says
+// the same over and over costs a sender nothing, and must not cost the encoder
+// a run for each repetition.
+func (a *Auditor) setAsideTwins(j *job) {
+	j.twins = j.twins[:0]
+	if len(j.todo) < 3 {
+		return
+	}
+	if j.seen == nil {
+		j.seen = make(map[uint64]int32)
+	}
+	clear(j.seen)
+	kept := j.todo[:0]
+	for _, w := range j.todo {
+		ids := a.tokens(j, w)
+		sum := uint64(14695981039346656037) // FNV-1a
+		for _, id := range ids {
+			sum = (sum ^ uint64(uint32(id))) * 1099511628211
+		}
+		first, ok := j.seen[sum]
+		if ok && slices.Equal(ids, a.tokens(j, first)) {
+			j.twins = append(j.twins, twin{w, first})
+			continue
+		}
+		if !ok {
+			j.seen[sum] = w
+		}
+		kept = append(kept, w)
+	}
+	j.todo = kept
+}
+
+// tokens returns the token ids of window w.
+func (a *Auditor) tokens(j *job, w int32) []int32 {
+	from := int(j.starts[w])
+	return j.toks.IDs[from:min(from+a.set.Window, len(j.toks.IDs))]
+}
+
+// bringBackTwins gives the windows that were set aside what their twin got.
+func (a *Auditor) bringBackTwins(j *job) {
+	for _, t := range j.twins {
+		j.decision[t.window], j.classes[t.window] = j.decision[t.of], j.classes[t.of]
+		j.scores[t.window], j.residual[t.window] = j.scores[t.of], j.residual[t.of]
+		to, from := int(t.window)*a.set.Window, int(t.of)*a.set.Window
+		copy(j.unsafe[to:to+a.set.Window], j.unsafe[from:])
+		copy(j.category[to:to+a.set.Window], j.category[from:])
+		j.todo = append(j.todo, t.window)
+	}
+	slices.Sort(j.todo)
+	j.twins = j.twins[:0]
 }
 
 // grow returns a slice of n elements, reusing s where it is large enough.
@@ -141,10 +198,15 @@ func (a *Auditor) window(l *lane, j *job, w int) error {
 	return nil
 }
 
+// maxBiasWindows bounds the correction for the number of windows: without a
+// bound, whoever pads an attack with enough harmless text buys it off.
+const maxBiasWindows = 4
+
 // merge makes one verdict of what the windows say that the encoder saw.
 func (a *Auditor) merge(j *job) Scores {
 	s := Scores{Tokens: len(j.toks.IDs), Windows: len(j.starts), Encoded: len(j.todo)}
-	bias := a.set.WindowBias * math.Log(float64(len(j.starts)))
+	a.bringBackTwins(j)
+	bias := a.set.WindowBias * math.Log(float64(min(len(j.starts), maxBiasWindows)))
 	calibrated := func(w int) float64 { return j.decision[w]/a.set.Temperature - bias }
 	worst := int(j.todo[0])
 	for _, t := range j.todo {
