@@ -9,8 +9,9 @@ PYTHON ?= python3
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
-run: build ## Start the daemon, show a benign and a poisoned web page, explain, stop
+run: build ## Start the daemon, show a benign and a poisoned web page, explain, stop; then the demo
 	@scripts/demo.sh $(BIN)
+	@$(BIN) demo
 
 serve: build ## Start the daemon and leave it running
 	@$(BIN) serve

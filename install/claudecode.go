@@ -126,6 +126,16 @@ func (c *ClaudeCode) readRecord() (*record, error) {
 	return r, nil
 }
 
+// Files are the settings that auditd is installed in, by the records in state:
+// an agent that could edit them could take the hooks out.
+func Files(state string) []string {
+	r, err := (&ClaudeCode{State: state}).readRecord()
+	if err != nil || r == nil || r.Settings == "" {
+		return nil
+	}
+	return []string{r.Settings}
+}
+
 func (c *ClaudeCode) writeRecord(r *record) error {
 	data, err := schema.Encode(r)
 	if err != nil {

@@ -66,7 +66,9 @@ func TestUndoIsExact(t *testing.T) {
 				if strings.Contains(before, "mine.sh") != strings.Contains(text, "mine.sh") {
 					t.Error("the owner's hook is gone")
 				}
-				_ = change
+				if f := Files(c.State); len(f) != 1 || f[0] != change.Path {
+					t.Errorf("files %q", f)
+				}
 			}
 			if again, err := c.PlanInstall(); err != nil || again.Changes() {
 				t.Errorf("not idempotent: %v\n%s", err, again.Diff())

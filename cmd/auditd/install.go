@@ -62,6 +62,9 @@ seen is kept; auditd status says "protected" only after this passed.`, p.verify)
 	return []*cobra.Command{in, out, check, status}
 }
 
+// installState is where backups and records of installations lie.
+func installState(cfg *Config) string { return filepath.Join(cfg.State, "install") }
+
 // claudeCode returns what installing works on.
 func (p *program) claudeCode(o *installOptions) (*install.ClaudeCode, *client.Client, error) {
 	cfg, err := p.config()
@@ -95,7 +98,7 @@ func (p *program) claudeCode(o *installOptions) (*install.ClaudeCode, *client.Cl
 		return nil, nil, errors.New("--wait must be 0 to 10m")
 	}
 	return &install.ClaudeCode{
-		Settings: settings, State: filepath.Join(cfg.State, "install"), URL: "http://" + cfg.Listen, Token: token, Binary: self,
+		Settings: settings, State: installState(cfg), URL: "http://" + cfg.Listen, Token: token, Binary: self,
 		Timeout: time.Duration(cfg.Deadline) + hookMargin, Wait: o.wait, Command: o.command, Now: time.Now,
 	}, daemon, nil
 }
@@ -125,7 +128,7 @@ func (p *program) install(ctx context.Context, o *installOptions) error {
 	if _, err := daemon.Health(ctx); err != nil {
 		w.printf("%s\n", w.paint(yellow, "No daemon answers: until `auditd serve` runs, every call of the agent is denied."))
 	} else if !o.dryRun {
-		w.printf("Next: `auditd verify claude-code` tries it.\n")
+		w.printf("Restart the daemon, so that agents cannot edit these settings either.\nNext: `auditd verify claude-code` tries it.\n")
 	}
 	return nil
 }

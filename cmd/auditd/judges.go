@@ -17,6 +17,7 @@ import (
 	"example.org/auditd/inference/ollama"
 	"example.org/auditd/inference/onnx"
 	"example.org/auditd/inference/openai"
+	"example.org/auditd/install"
 	"example.org/auditd/policy"
 	"example.org/auditd/precheck"
 	"example.org/auditd/schema"
@@ -26,7 +27,7 @@ import (
 // this machine is auditd's own, which agents must not touch.
 func newChecker(p *policy.Policy, cfg *Config, getenv func(string) string) (*precheck.Checker, error) {
 	n, _ := strconv.Atoi(cfg.Listen[strings.LastIndexByte(cfg.Listen, ':')+1:]) // 0, chosen by the system, leaves the default
-	protected := []string{cfg.State, configDir(getenv), cacheDir(getenv)}
+	protected := append([]string{cfg.State, configDir(getenv), cacheDir(getenv)}, install.Files(installState(cfg))...)
 	if cfg.Socket != socketOff {
 		protected = append(protected, cfg.Socket)
 	}
