@@ -166,9 +166,9 @@ func TestOriginPrecedenceAndMatching(t *testing.T) {
 	p := testPolicy(t, `
 version: 1
 origins:
+  - {url: "https://docs.example.com/public/*", trust: untrusted}
   - {url: "https://docs.example.com/*", trust: trusted}
   - {url: "https://*.corp.test/api/*", trust: trusted}
-  - {url: "https://docs.example.com/public/*", trust: untrusted}
   - {file: "/srv/data/**", trust: trusted}
   - {file: "**/inbox/*", trust: untrusted}
   - {sender: "boss@example.com", trust: trusted}
