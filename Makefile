@@ -30,6 +30,8 @@ check: ## Check formatting and run go vet
 
 deps: ## Fetch what is missing, pinned and checked: modules, ONNX Runtime
 	@command -v gcc >/dev/null || { echo "gcc is needed: apt-get install gcc libc6-dev" >&2; exit 1; }
+	@command -v bwrap >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && { apt-get update -qq && apt-get install -y -qq --no-install-recommends bubblewrap; } >/dev/null; } || \
+		{ echo "bubblewrap is needed: apt-get install bubblewrap" >&2; exit 1; }
 	@$(GO) mod download
 	@scripts/onnxruntime.sh >/dev/null
 
