@@ -149,11 +149,6 @@ func (p *program) startBench(ctx context.Context, cfg *Config, a firewall.Ablati
 	}()
 	own := *cfg
 	own.State, own.Listen, own.Socket, own.ablation = filepath.Join(dir, "state"), "127.0.0.1:0", socketOff, a
-	if own.Onnx.Model == "" { // a model that was pulled or trained lies in the state directory
-		if pulled := filepath.Join(cfg.State, "models", "onnx"); isDir(pulled) {
-			own.Onnx.Model = pulled
-		}
-	}
 	d, err := newDaemonWith(ctx, &own, p.getenv, slog.New(slog.DiscardHandler), judging)
 	if err != nil {
 		return nil, err

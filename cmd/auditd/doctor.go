@@ -327,3 +327,8 @@ func (d *doctor) log(running bool) {
 		d.say("decision log", "warning", "a crash left an unfinished end, of which nobody was told", "the next start repairs it")
 	}
 }
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}

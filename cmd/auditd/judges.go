@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -135,15 +134,14 @@ func (j *judges) open(ctx context.Context, name string, cfg *Config, getenv func
 
 func (j *judges) openOnnx(cfg *Config, getenv func(string) string, logger *slog.Logger) (inference.Auditor, error) {
 	c := onnx.Config{Library: cfg.Onnx.Library, CacheDir: cacheDir(getenv), Threads: cfg.Onnx.Threads, Log: logger}
-	folder := cfg.Onnx.Model
-	if folder == "" {
-		// A model that was pulled or trained lies here and comes first.
-		if pulled := filepath.Join(cfg.State, "models", "onnx"); isDir(pulled) {
-			folder = pulled
+	if cfg.Onnx.Model != "" {
+		c.Model = os.DirFS(cfg.Onnx.Model) // the owner's choice, and its digest is in the identity
+	} else {
+		digest, err := shippedDigest()
+		if err != nil {
+			return nil, err
 		}
-	}
-	if folder != "" {
-		c.Model = os.DirFS(folder)
+		c.Digest = digest
 	}
 	a, err := onnx.New(c)
 	if err != nil {
@@ -153,9 +151,18 @@ func (j *judges) openOnnx(cfg *Config, getenv func(string) string, logger *slog.
 	return a, nil
 }
 
-func isDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
+// shippedDigest is what models.txt says of the model in the binary.
+func shippedDigest() (schema.Digest, error) {
+	list, err := knownModels()
+	if err != nil {
+		return "", err
+	}
+	for _, m := range list {
+		if m.Backend == "onnx" && m.Digest != "" {
+			return schema.Digest("sha256:" + m.Digest), nil
+		}
+	}
+	return "", errors.New("models.txt gives no digest for the ONNX auditor")
 }
 
 func (j *judges) openArbiter(ctx context.Context, a *ArbiterConfig, cfg *Config, logger *slog.Logger) (inference.Arbiter, error) {

@@ -192,11 +192,11 @@ func (p *program) listModels(ctx context.Context) error {
 			installed = append(installed, models.Installed{Model: m})
 		}
 	}
+	if unreachable != nil {
+		fmt.Fprintln(p.stderr, "note: "+oneLine(unreachable.Error(), 300)+"; what it holds is not known")
+	}
 	if p.jsonOut {
-		if err := p.printJSON(installed); err != nil {
-			return err
-		}
-		return unreachable
+		return p.printJSON(installed)
 	}
 	o := p.painter(p.stdout)
 	var rows [][]string
@@ -204,7 +204,7 @@ func (p *program) listModels(ctx context.Context) error {
 		there := "no"
 		switch {
 		case m.Backend == "onnx":
-			there = "in the binary"
+			there = fmt.Sprintf("in the binary, %.19s…", m.Digest)
 		case unreachable != nil:
 			there = "?"
 		case m.Problem() != "":
@@ -216,10 +216,10 @@ func (p *program) listModels(ctx context.Context) error {
 		if m.Backend == "ollama" && m.Name == ollamaModel(cfg) && (cfg.Auditor == "ollama" || cfg.Auditor == "cascade") || m.Backend == "onnx" && (cfg.Auditor == "onnx" || cfg.Auditor == "cascade") {
 			use = "auditor"
 		}
-		rows = append(rows, []string{m.Name, m.Backend, there, use, fmt.Sprintf("%.1f GB", float64(m.Size)/1e9), m.Licence, m.Purpose})
+		rows = append(rows, []string{m.Name, m.Backend, there, use, fmt.Sprintf("%.2f GB", float64(m.Size)/1e9), m.Licence, m.Purpose})
 	}
 	o.table([]string{"name", "backend", "there", "in use", "size", "licence", "purpose"}, rows)
-	return unreachable
+	return nil
 }
 
 func (p *program) useCommand() *cobra.Command {
