@@ -91,4 +91,7 @@ func TestBrowserInbox(t *testing.T) {
 	b.looks("approve")
 	b.press("\r")
 	s.answered(t, deploy.ID, "approved")
+	if ok, err := s.queue.Redeem(t.Context(), deploy.Ticket, deploy.Binding); err != nil || !ok {
+		t.Errorf("the agent does not go on: %v %v", ok, err)
+	}
 }

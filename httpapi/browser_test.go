@@ -173,7 +173,16 @@ func (b *tab) open(url string) { b.t.Helper(); b.do(chromedp.Navigate(url)) }
 
 func (b *tab) click(selector string) {
 	b.t.Helper()
-	b.do(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
+	var err error
+	for range 3 { // an element can be replaced between being found and being clicked
+		ctx, cancel := context.WithTimeout(b, 20*time.Second)
+		err = chromedp.Do(ctx, chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
+		cancel()
+		if err == nil {
+			return
+		}
+	}
+	b.t.Fatalf("click %s: %v; the page says:\n%s", selector, err, b.text())
 }
 
 // login opens the link that the command line prints.

@@ -42,6 +42,9 @@ type row struct {
 	Tool    string `json:"tool,omitempty"`
 	From    string `json:"from,omitempty"`
 	To      string `json:"to,omitempty"`
+	// Preview is how the payload begins, when the agent itself wrote it: the
+	// command, the message.
+	Preview string `json:"preview,omitempty"`
 }
 
 // feed is a part of the log, the newest first.
@@ -88,6 +91,9 @@ func rowOf(r *auditlog.Record, v *auditlog.Value) row {
 		out.Agent, out.Session, out.Tool, out.From = v.Agent, v.Session, v.Tool, v.Source
 		if out.To = v.Destination; out.To == "" {
 			out.To = v.Sink
+		}
+		if out.Source == schema.SourceAgent {
+			out.Preview = preview(v.Payload)
 		}
 	}
 	return out

@@ -77,6 +77,7 @@ type asked struct {
 	// positions are those of the original payload.
 	Record     *auditlog.Record       `json:"record,omitempty"`
 	Details    []string               `json:"details,omitempty"` // of the record's signals
+	Message    string                 `json:"message,omitempty"` // of the decision
 	Thresholds *escalation.Thresholds `json:"thresholds,omitempty"`
 }
 
@@ -109,7 +110,7 @@ func (s *Server) pageQuestion(c *gin.Context) {
 		if r != nil {
 			// An erased or damaged text costs the sentences, not the answer.
 			if v, err := s.cfg.Log.Value(r); err == nil && v != nil {
-				out.Details = v.Details
+				out.Details, out.Message = v.Details, v.Message
 			}
 		}
 	}

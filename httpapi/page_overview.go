@@ -226,8 +226,12 @@ func (g *gathering) add(r *auditlog.Record, v *auditlog.Value) {
 		g.Hours[i].add(d.Action)
 	}
 	g.whole = append(g.whole, d.LatencyMS)
+	once := map[string]float64{} // a stage can run twice in a decision
 	for _, t := range d.Trace {
-		g.stages[t.Stage.String()] = append(g.stages[t.Stage.String()], t.DurationMS)
+		once[t.Stage.String()] += t.DurationMS
+	}
+	for stage, ms := range once {
+		g.stages[stage] = append(g.stages[stage], ms)
 	}
 	bump(g.reasons, d.Reason, stopped)
 	if d.Precheck != nil {

@@ -21,8 +21,8 @@ export function approveDialog(q, answer) {
     h('fieldset', null, h('legend', { class: 'sr' }, 'How far it goes'),
       choice('once', 'Once', null, true),
       scope ? [choice('uses', 'Once, and ', [uses, ' more times']),
-        f.session?.id ? choice('session', 'As often as it likes in this session', null) : null,
-        choice('time', 'As often as it likes for ', hours)] : null),
+        f.session?.id ? choice('session', 'Up to 1000 times in this session', null) : null,
+        choice('time', 'Up to 1000 times for ', hours)] : null),
     unlocks,
     h('p', { class: 'problem', role: 'alert' }),
     h('div', { class: 'row end' }, h('button', { type: 'button', click: () => el.close() }, 'Cancel'), h('button', { class: 'primary', autofocus: true }, 'Approve')));

@@ -3,7 +3,7 @@ import { h, show } from './dom.js';
 import { get, hasKey, Offline } from './api.js';
 import { find, ident, payload, sizeText, visible } from './text.js';
 import { beside, jump, marksOf, meters, numbered, signalList } from './question.js';
-import { actions, dateTime, millis, reason, residuals, sources, trusts, verdict } from './words.js';
+import { actions, dateTime, millis, reason, residuals, says, sources, trusts, verdict } from './words.js';
 
 export function decision(main, parts) {
   let gone = false;
@@ -47,7 +47,7 @@ function article(doc) {
       d.observed !== undefined && d.observed !== null ? h('p', { class: 'outcome' }, 'This agent is only observed. Otherwise: ', verdict(d.observed), '.') : null),
     stages(d),
     h('section', null, h('h2', null, 'The transfer'), h('dl', { class: 'facts' },
-      row('When', dateTime(r.time), d.cached ? h('span', { class: 'dim' }, ' · known from an identical flow') : null),
+      row('When', dateTime(r.time), h('span', { class: 'dim' }, `, took ${millis(d.latency_ms)}`), d.cached ? h('span', { class: 'dim' }, ' · known from an identical flow') : null),
       row('Agent', by('agent', v.agent), v.session ? [h('span', { class: 'dim' }, ' in session '), by('session', v.session)] : null),
       row('From', sources[f.source_kind] ?? f.source_kind, v.source ? [' ', ident(v.source, 400)] : null, f.source_trust ? h('span', { class: `trust ${f.source_trust}` }, trusts[f.source_trust] ?? f.source_trust) : null),
       row('To', f.sink_kind, v.tool ? [h('span', { class: 'dim' }, ' by '), by('tool', v.tool)] : null, [v.tool_action, v.sink, v.destination].filter(Boolean).map((x) => [' ', ident(x, 400)])),
@@ -68,11 +68,17 @@ const row = (name, ...what) => (what.flat(Infinity).some((x) => x !== null && x 
 // stages shows what ran, how long it took, and what decided.
 function stages(d) {
   if (!d.trace?.length) return null;
-  return h('ol', { class: 'stages', 'aria-label': 'Stages' }, d.trace.map((t) => {
+  const by = new Map(); // a stage that runs twice is shown where it ran last
+  for (const t of d.trace) {
+    const before = by.get(t.stage)?.duration_ms ?? 0;
+    by.delete(t.stage);
+    by.set(t.stage, { ...t, duration_ms: before + t.duration_ms });
+  }
+  return h('ol', { class: 'stages', 'aria-label': 'Stages' }, [...by.values()].map((t) => {
     const decided = t.outcome !== 'next';
     return h('li', { class: decided ? `decided ${actions[t.outcome]?.cls ?? ''}` : null }, h('span', { class: 'name' }, t.stage),
       h('span', { class: 'ms' }, millis(t.duration_ms)), decided ? h('span', { class: 'said' }, actions[t.outcome]?.word.toLowerCase() ?? t.outcome) : null);
-  }), h('li', { class: 'sum' }, h('span', { class: 'name' }, 'in all'), h('span', { class: 'ms' }, millis(d.latency_ms))));
+  }));
 }
 
 function content(doc, signals) {
@@ -108,7 +114,7 @@ function usage(d, i) {
 function report(title, r, evidence, d, doc, i) {
   if (!r) return null;
   return h('section', null, h('h2', null, title, ' ', usage(d, i)),
-    h('p', null, 'It says ', verdict(r.decision), ' and sees ', r.residual_risk_types?.length ? r.residual_risk_types.map((x) => residuals[x] ?? x).join(', ') : 'nothing', '.'),
+    h('p', null, 'It says ', says(r.decision), ' and sees ', r.residual_risk_types?.length ? r.residual_risk_types.map((x) => residuals[x] ?? x).join(', ') : 'nothing', '.'),
     meters(r, doc.thresholds, i === 0 ? d.residual : undefined),
     doc.thresholds && !doc.same_policy ? h('p', { class: 'note' }, 'The limits are those in force now; the policy has changed since this decision.') : null,
     r.needs_large_review ? h('p', null, 'It asks for a stronger judge.') : null,
@@ -124,7 +130,7 @@ function escalation(d, v) {
 function arbiter(d, v) {
   const a = d.arbiter;
   if (!a) return null;
-  return h('section', null, h('h2', null, 'Stronger judge'), h('p', null, 'It says ', verdict(a.decision), `, risk ${a.risk.toFixed(2)}, and sees `, (a.residual_risk_types ?? []).map((x) => residuals[x] ?? x).join(', ') || 'nothing', '.'),
+  return h('section', null, h('h2', null, 'Stronger judge'), h('p', null, 'It says ', says(a.decision), `, risk ${a.risk.toFixed(2)}, and sees `, (a.residual_risk_types ?? []).map((x) => residuals[x] ?? x).join(', ') || 'nothing', '.'),
     v.arbiter_evidence?.length ? h('ul', { class: 'evidence' }, v.arbiter_evidence.map((x) => h('li', null, visible(x)))) : null,
     v.sent ? h('details', null, h('summary', null, 'What it was given: this left for it'), payload(v.sent, [], 'What left')) : d.sent ? h('p', { class: 'note' }, `${sizeText(d.sent.bytes)} left for it; that text was not kept.`) : null);
 }

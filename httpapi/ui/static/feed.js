@@ -3,7 +3,7 @@
 import { h, show, toast } from './dom.js';
 import { get, hasKey, Offline } from './api.js';
 import { plain } from './text.js';
-import { actions, codes, millis, reason, timeOfDay, verdict } from './words.js';
+import { actions, agentName, codes, millis, reason, timeOfDay, verdict } from './words.js';
 
 const fields = ['text', 'action', 'surface', 'code', 'agent', 'session', 'tool'];
 let kept = null; // the feed as it was left, for the way back
@@ -181,13 +181,14 @@ export function feed(main, _, query) {
 }
 
 function line(r) {
-  const from = r.from || r.source;
-  const to = [r.tool, r.to].filter(Boolean).join(' ') || r.sink;
+  const from = r.source === 'agent' ? 'agent' : r.from || r.source;
+  const to = r.sink === 'reasoning' ? `reading${r.tool ? ` (${r.tool})` : ''}` : [r.tool, r.to].filter(Boolean).join(' ') || r.sink;
+  const what = r.preview ? h('code', { class: 'said' }, plain(r.preview, 120)) : null;
   return h('li', null, h('a', { href: `#/d/${encodeURIComponent(r.id)}`, class: 'feedrow' },
     h('time', { datetime: r.time }, timeOfDay(r.time)),
     verdict(r.action),
-    h('span', { class: 'agent' }, r.agent ? plain(r.agent, 30) : '–'),
-    h('span', { class: 'transfer' }, plain(from, 60), h('span', { class: 'arrow' }, ' → '), plain(to, 80)),
+    h('span', { class: 'agent' }, r.agent ? agentName(r.agent, 30) : '–'),
+    h('span', { class: 'transfer' }, plain(from, 60), h('span', { class: 'arrow' }, ' → '), plain(to, 80), what),
     h('span', { class: 'because' }, r.observed ? h('span', { class: 'dim' }, `only observed, else ${actions[r.observed]?.word.toLowerCase()} · `) : null, reason(r.reason)),
     h('span', { class: 'took' }, r.cached ? h('span', { class: 'dim', title: 'known from an identical flow' }, 'known') : millis(r.latency_ms))));
 }

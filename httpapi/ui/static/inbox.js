@@ -16,6 +16,7 @@ export function inbox(main, parts) {
   let shownAt = 0;
   let current = null; // the asked question on screen
   let loading = 0; // number of the latest request for it
+  let drawn = ''; // what the list shows
   let gone = false;
 
   const items = h('div', { class: 'items' });
@@ -46,12 +47,17 @@ export function inbox(main, parts) {
 
   function draw() {
     waiting(list.length);
-    for (const key of made.keys()) if (!at(key.split(' ')[0])) made.delete(key);
-    const focused = items.contains(document.activeElement) ? document.activeElement.dataset.id : null;
-    const blocks = groups(list).map((g) => group(g));
-    show(items, blocks.length ? blocks : h('div', { class: 'empty' }, h('p', { class: 'big' }, 'Nothing waits for you.'),
-      h('p', null, 'When an agent wants to do something that needs your word, it appears here at once.')));
-    if (focused) items.querySelector(`[data-id="${CSS.escape(focused)}"]`)?.focus();
+    const sorted = groups(list);
+    const shape = JSON.stringify(sorted.map((g) => g.map((l) => l.question.id)));
+    if (shape !== drawn) {
+      drawn = shape;
+      for (const key of made.keys()) if (!at(key.split(' ')[0])) made.delete(key);
+      const focused = items.contains(document.activeElement) ? document.activeElement.dataset.id : null;
+      show(items, sorted.length ? sorted.map((g) => group(g)) : h('div', { class: 'empty' }, h('p', { class: 'big' }, 'Nothing waits for you.'),
+        h('p', null, 'When an agent wants to do something that needs your word, it appears here at once.')));
+      if (focused) items.querySelector(`[data-id="${CSS.escape(focused)}"]`)?.focus();
+    }
+    root.classList.toggle('nothing', list.length === 0 && !selected);
     choose();
   }
 

@@ -1,8 +1,8 @@
 // The overview: whether everything works, and what the last day was like.
 import { h, show, svg, toast } from './dom.js';
 import { get, hasKey, Offline, post } from './api.js';
-import { ident, plain, sizeText, visible } from './text.js';
-import { ago, dateTime, millis, reason } from './words.js';
+import { ident, sizeText, visible } from './text.js';
+import { agentName, ago, dateTime, millis, reason } from './words.js';
 
 export function overview(main) {
   let gone = false;
@@ -104,7 +104,7 @@ function latencies(doc) {
 function agents(doc) {
   if (!doc.agents?.length) return null;
   return h('section', null, h('h2', null, 'Agents'), table(['Agent', 'Seen', 'Flows', 'Stopped', 'Paths it used'], doc.agents.map((a) => [
-    a.name ? h('a', { href: `#/decisions?${new URLSearchParams({ agent: a.name })}` }, plain(a.name, 40)) : h('span', { class: 'dim' }, 'name erased'),
+    a.name ? h('a', { href: `#/decisions?${new URLSearchParams({ agent: a.name })}` }, agentName(a.name)) : h('span', { class: 'dim' }, 'name erased'),
     h('span', { class: 'nowrap', title: dateTime(a.last) }, ago(a.last)), a.flows, a.stopped,
     [a.paths.join(', '), a.observed ? h('span', { class: 'trust untrusted' }, 'observed only') : null]]), 'agents'));
 }

@@ -17,7 +17,7 @@ export function detail(doc, on) {
       h('p', { class: 'meta' }, `asked ${ago(q.created)}`, f?.session?.id ? [' · session ', ident(f.session.id, 40)] : null,
         ' · ', h('a', { href: `#/d/${encodeURIComponent(q.decision_id)}` }, 'how it was decided'))),
     open ? null : outcome(q),
-    f ? [effect(f, signals, q.report), why(q, signals, doc.thresholds), origin(f), rewrite(f, q)] : h('p', { class: 'note' }, 'Its content has been deleted.'),
+    f ? [effect(f, signals, q.report), why(q, signals, doc.thresholds, doc.message), origin(f), rewrite(f, q)] : h('p', { class: 'note' }, 'Its content has been deleted.'),
     open ? h('footer', { class: 'answer' },
       h('button', { class: 'primary', click: on.approve }, 'Approve…', h('kbd', null, 'a')),
       h('button', { class: 'deny', click: on.deny }, 'Deny', h('kbd', null, 'd')),
@@ -73,9 +73,9 @@ export function jump(e, n) {
   mark.classList.add('flash');
 }
 
-function why(q, signals, t) {
+function why(q, signals, t, message) {
   const r = q.report;
-  return h('section', null, h('h3', null, 'Why it asks'),
+  return h('section', null, h('h3', null, 'Why it asks'), message ? h('p', { class: 'said' }, visible(message)) : null,
     h('p', { class: 'reasons' }, [...new Set(q.reasons ?? [])].map((x) => h('span', { class: 'chip' }, reason(x)))),
     r ? meters(r, t) : h('p', { class: 'note' }, 'No model judged it.'),
     r?.residual_risk_types?.some((x) => x !== 'none') ? h('p', null, h('span', { class: 'dim' }, 'The auditor sees '), r.residual_risk_types.map((x) => residuals[x] ?? x).join(', '), '.') : null,

@@ -73,6 +73,12 @@ const verbs = {
   other: (to) => ['pass content on', to && [' to ', to]],
 };
 
+/** agentName shortens claude-code:claude-code, an agent named as its host. */
+export function agentName(name, max = 40) {
+  const [host, ...rest] = (name ?? '').split(':');
+  return plain(rest.join(':') === host ? host : name, max);
+}
+
 /** target is where a flow goes. */
 export const target = (flow) => flow.sink.destination || flow.sink.id || '';
 
@@ -84,7 +90,7 @@ export function sentence(flow) {
   let what = (verbs[flow.sink.kind] ?? verbs.other)(to && ident(to, 80));
   if (flow.sink.kind === 'tool' && tool) what = ['use the tool ', ident(tool, 60), to && [' on ', ident(to, 80)]];
   else if (flow.sink.kind === 'reasoning') what = ['read content from ', flow.source.id ? ident(flow.source.id, 80) : sources[flow.source.kind] ?? 'elsewhere'];
-  return [h('b', { class: 'who' }, who ? plain(who, 40) : 'An agent'), ' wants to ', what];
+  return [h('b', { class: 'who' }, who ? agentName(who) : 'An agent'), ' wants to ', what];
 }
 
 export const sources = {
@@ -119,7 +125,7 @@ export function millis(ms) {
   if (ms >= 1000) return `${(ms / 1000).toFixed(1)} s`;
   if (ms >= 10) return `${ms.toFixed(0)} ms`;
   if (ms >= 0.1) return `${ms.toFixed(1)} ms`;
-  return `${ms.toFixed(2)} ms`;
+  return ms >= 0.01 ? `${ms.toFixed(2)} ms` : '<0.01 ms';
 }
 
 export const timeOfDay = (t) => new Date(t).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
@@ -127,6 +133,9 @@ export const dateTime = (t) => new Date(t).toLocaleString([], { dateStyle: 'medi
 
 /** verdict is the small coloured word for an action. */
 export const verdict = (action, cls = '') => h('span', { class: `verdict ${actions[action]?.cls ?? 'block'} ${cls}` }, actions[action]?.word ?? 'Blocked');
+
+/** says is what a judge's answer asks for. */
+export const says = (action) => h('b', null, { allow: 'allow it', rewrite_and_continue: 'take parts out', defer_to_human: 'ask you' }[action] ?? 'block it');
 
 /** meter is one number in [0,1] as a bar, with the limits it is compared to. */
 export function meter(name, value, limits = [], hint = '') {
