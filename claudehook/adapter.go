@@ -4,9 +4,15 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -28,6 +34,10 @@ type Config struct {
 	// or anything else while there is none), waiting for it as long as ctx
 	// allows where wait is set. nil: no deferred call is ever approved.
 	Answered func(ctx context.Context, id string, wait bool) string
+	// Settle is how long the first prompt of a session waits for news of
+	// instruction files: the host sends them before it and does not wait for
+	// them to arrive.
+	Settle time.Duration
 	// Panicked is told when a call failed; nil for nobody.
 	Panicked func(v any)
 }
@@ -66,11 +76,17 @@ func (a *Adapter) Answer(ctx context.Context, event string, body []byte, wait bo
 func (a *Adapter) decide(ctx context.Context, h *hook, wait bool, report Report) answer {
 	workspace := a.ledger.workspace(h.Session, h.Cwd)
 	switch h.Event {
-	case sessionStart:
-		if h.Source == "startup" || h.Source == "clear" {
-			a.ledger.open(h.Session)
+	case instructions:
+		return a.instructions(ctx, h, workspace, report)
+	case preTool, skillCommand:
+		if closed, why, _ := a.ledger.closed(h.Session); closed {
+			return h.stop("This session is closed. " + why)
 		}
 	case prompt, expansion:
+		a.settle(ctx, h.Session)
+		if !a.ledger.loaded(ctx, h.Session) {
+			return h.stop("auditd has not finished with this session's instruction files.")
+		}
 		if ans, closed := a.refuseClosed(ctx, h, report); closed {
 			return ans
 		}
@@ -141,6 +157,13 @@ func (a *Adapter) remember(h *hook, e *schema.Event, o schema.Outcome, ans *answ
 // batch is the last look before the model is called. It does not decide again
 // what was decided, and ends the turn when that was not heeded.
 func (a *Adapter) batch(ctx context.Context, h *hook, workspace string, report Report) answer {
+	// A file that was loaded while the agent worked may have closed the session.
+	if !a.ledger.loaded(ctx, h.Session) {
+		return a.end(h, "an instruction file could not be looked at in time.", nil)
+	}
+	if closed, why, _ := a.ledger.closed(h.Session); closed {
+		return h.stop("auditd ended this turn. " + why)
+	}
 	if len(h.Calls) > maxBatch {
 		return a.end(h, "there are too many tool calls in one turn.", nil)
 	}
@@ -212,7 +235,78 @@ func (a *Adapter) refuseClosed(ctx context.Context, h *hook, report Report) (ans
 			return answer{}, false
 		}
 	}
-	return h.stop("This session's transcript holds a tool's output that auditd stopped. " + why + " Start a new session (/clear) to go on."), true
+	return h.stop("This session holds text that auditd stopped. " + why + " Start a new session (/clear) to go on."), true
+}
+
+// settle waits at the first prompt of a session.
+func (a *Adapter) settle(ctx context.Context, id string) {
+	if a.cfg.Settle <= 0 || !a.ledger.first(id) {
+		return
+	}
+	timer := time.NewTimer(a.cfg.Settle)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// instructions looks at a file that the host has put into the model's context.
+// Nothing holds that back, but the session's prompts can be.
+func (a *Adapter) instructions(ctx context.Context, h *hook, workspace string, report Report) answer {
+	defer a.ledger.load(h.Session)()
+	decided := false
+	defer func() {
+		if !decided { // it panicked
+			a.ledger.close(h.Session, "auditd failed while it looked at an instruction file.", nil)
+		}
+	}()
+	text, err := readInstructions(h.File)
+	if err != nil {
+		why := "Claude Code has read an instruction file that auditd cannot read: " + err.Error() + "."
+		a.ledger.close(h.Session, why, nil)
+		decided = true
+		return h.stop(why)
+	}
+	e := h.base(schema.PhaseBootstrap, workspace)
+	e.Origin, e.Text = h.File, text
+	o := a.ask(ctx, e, false, report)
+	decided = true
+	if o.Action == schema.Allow {
+		return answer{}
+	}
+	why := "The instruction file " + h.File + " would steer the agent. Look at it and mend it, or remove it. " + o.Message + howToApprove(o)
+	if o.Action == schema.DeferToHuman {
+		a.ledger.close(h.Session, why, e)
+	} else {
+		a.ledger.close(h.Session, why, nil)
+	}
+	return h.stop(why)
+}
+
+// maxInstructions bounds an instruction file: what an event may carry.
+const maxInstructions = schema.DefaultMaxPayload
+
+// readInstructions reads an ordinary file of an ordinary size.
+func readInstructions(path string) (string, error) {
+	if !filepath.IsAbs(path) {
+		return "", errors.New("its path is not absolute")
+	}
+	// A named pipe would wait for its writer for ever.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", errors.New("it cannot be opened")
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxInstructions {
+		return "", errors.New("it is not an ordinary file of an ordinary size")
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxInstructions+1))
+	if err != nil || len(data) > maxInstructions {
+		return "", errors.New("it cannot be read")
+	}
+	return strings.ToValidUTF8(string(data), "\uFFFD"), nil
 }
 
 func newRef() string {

@@ -73,7 +73,7 @@ func (h *hook) stop(message string) answer {
 			return answer{Continue: &no, StopReason: message}
 		}
 		return answer{Decision: "block", Reason: message}
-	case sessionStart, sessionEnd:
+	case sessionStart, sessionEnd, instructions: // nothing waits for these
 		return answer{System: "auditd: " + message}
 	default:
 		return answer{Continue: &no, StopReason: message, Decision: "block", Reason: message}

@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -221,6 +224,64 @@ func TestApprovalLetsTheSameCallPass(t *testing.T) {
 	}
 	r.approved = true
 	if got := r.hook(prompt, `"prompt":"x"`); got != "{}" {
+		t.Error(got)
+	}
+}
+
+// TestPoisonedInstructionsCloseTheSession: a CLAUDE.md reaches the model
+// whatever a hook says, so the prompt does not.
+func TestPoisonedInstructionsCloseTheSession(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf(`"file_path":%q,"memory_type":"Project"`, path)
+	}
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		fields string
+		closed bool
+	}{
+		"good": {file("CLAUDE.md", "Run the tests."), false}, "bad": {file("BAD.md", "BAD"), true}, "to be mended": {file("FIX.md", "FIX"), true},
+		"absent": {`"file_path":"` + dir + `/none"`, true}, "relative": {`"file_path":"CLAUDE.md"`, true}, "a folder": {`"file_path":"` + dir + `"`, true},
+		"a pipe": {`"file_path":"` + dir + `/pipe"`, true}, "huge": {file("huge.md", strings.Repeat("x", maxInstructions+1)), true}, "panic": {file("p.md", "PANIC"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.hook(instructions, tc.fields)
+			if blocked := strings.Contains(r.hook(prompt, `"prompt":"go"`), `"decision":"block"`); blocked != tc.closed {
+				t.Errorf("closed: %v, want %v", blocked, tc.closed)
+			}
+			if denied := strings.Contains(r.hook(preTool, fmt.Sprintf(bash, "ls")), "deny"); denied != tc.closed {
+				t.Errorf("a call is denied: %v, want %v", denied, tc.closed)
+			}
+			if ends := strings.Contains(r.hook(postBatch, batch("x")), `"continue":false`); ends != tc.closed {
+				t.Errorf("the turn ends: %v, want %v", ends, tc.closed)
+			}
+		})
+	}
+	r := newRig(t)
+	r.hook(instructions, file("ask.md", "DEFER"))
+	if got := r.hook(prompt, `"prompt":"go"`); !strings.Contains(got, "auditd approve q-1") {
+		t.Error(got)
+	}
+	r.approved = true
+	if got := r.hook(prompt, `"prompt":"go"`); got != "{}" {
+		t.Errorf("approved: %s", got)
+	}
+	// A prompt that comes while a file is being looked at waits for it.
+	done := r.ledger.load("s")
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if got := r.Answer(ctx, prompt, []byte(`{"session_id":"s","hook_event_name":"UserPromptSubmit","prompt":"x"}`), false, r.report); !strings.Contains(string(got), "block") {
+		t.Errorf("it did not wait: %s", got)
+	}
+	done()
+	if got := r.hook(prompt, `"prompt":"go"`); got != "{}" {
 		t.Error(got)
 	}
 }

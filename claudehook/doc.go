@@ -20,6 +20,9 @@
 //     that had to be replaced was not, or when a call was never reported.
 //   - After that the stopped text is still in the transcript. The session is
 //     closed: its prompts are refused until a new one is started.
+//   - InstructionsLoaded names a CLAUDE.md, or a file that one includes, before
+//     the first prompt is sent. It can stop nothing; the file is read and
+//     audited here, and a session with a poisoned one is closed.
 //   - permissionDecision "allow" skips the owner's own permission settings, so
 //     it is never sent: what the firewall allows is left to the host to ask.
 //   - "ask" is answered by whoever the host asks, which in several modes is a

@@ -28,12 +28,13 @@ const (
 	preCompact   = "PreCompact"
 	sessionStart = "SessionStart"
 	sessionEnd   = "SessionEnd"
+	instructions = "InstructionsLoaded"
 )
 
 // Events are the hook events that are understood, those that can stop
 // something first. Installing means hooking each of them.
 func Events() []string {
-	return []string{preTool, postTool, postFailure, postBatch, skillCommand, prompt, expansion, stop, subagentStop, preCompact, sessionStart, sessionEnd}
+	return []string{preTool, postTool, postFailure, postBatch, skillCommand, prompt, expansion, stop, subagentStop, preCompact, sessionStart, sessionEnd, instructions}
 }
 
 // hook is what Claude Code sends: one object for all events, of which it may
@@ -55,6 +56,7 @@ type hook struct {
 	Command   string         `json:"command_name"`
 	Active    bool           `json:"stop_hook_active"`
 	Last      string         `json:"last_assistant_message"`
+	File      string         `json:"file_path"`
 }
 
 // What is wrong with an input. The decoder's own errors name fields, and the

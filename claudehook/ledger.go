@@ -2,6 +2,7 @@ package claudehook
 
 import (
 	"container/list"
+	"context"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -43,6 +44,9 @@ type session struct {
 	why       string
 	events    []*schema.Event // that closed it
 	forGood   bool            // one of them was not kept
+	prompted  bool            // its first prompt has come
+	loading   int             // files that are being looked at
+	idle      chan struct{}   // closed when loading falls to zero
 }
 
 // ledger holds what was decided about calls and sessions, in memory.
@@ -91,6 +95,51 @@ func (l *ledger) noted(id, call string) record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return *l.calls.get(id + "\x00" + call)
+}
+
+// first reports whether this is the session's first prompt, and that it came.
+func (l *ledger) first(id string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.sessions.get(id)
+	first := !s.prompted
+	s.prompted = true
+	return first
+}
+
+// load notes that a file of the session's is being looked at, until done.
+func (l *ledger) load(id string) (done func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.sessions.get(id)
+	if s.loading++; s.loading == 1 {
+		s.idle = make(chan struct{})
+	}
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if s.loading--; s.loading == 0 {
+			close(s.idle)
+		}
+	}
+}
+
+// loaded waits until no file of the session's is being looked at; false when
+// ctx ended first.
+func (l *ledger) loaded(ctx context.Context, id string) bool {
+	l.mu.Lock()
+	s := l.sessions.get(id)
+	busy, idle := s.loading > 0, s.idle
+	l.mu.Unlock()
+	if !busy {
+		return true
+	}
+	select {
+	case <-idle:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // close refuses a session's prompts from now on, because of e.

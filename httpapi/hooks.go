@@ -16,6 +16,10 @@ import (
 // maxHookWait bounds how long a hook may wait for the owner.
 const maxHookWait = 10 * time.Minute
 
+// hookSettle is how long a session's first prompt waits for its instruction
+// files: they were seen to arrive up to some milliseconds after it.
+const hookSettle = 250 * time.Millisecond
+
 // hookBodyKey holds what was read of a hook's body, for an answer that stops.
 const hookBodyKey = "hookBody"
 

@@ -122,7 +122,7 @@ func New(c Config) (*Server, error) {
 		s.hosts[h] = true
 	}
 	s.openapi = sync.OnceValue(s.buildOpenAPI)
-	s.hooks = claudehook.New(claudehook.Config{Answered: s.answered, Panicked: s.hookPanicked})
+	s.hooks = claudehook.New(claudehook.Config{Answered: s.answered, Settle: hookSettle, Panicked: s.hookPanicked})
 
 	// The mode is gin's only global; every server of a process sets the same.
 	gin.SetMode(gin.ReleaseMode)

@@ -30,7 +30,7 @@ func OpenPaths() []string {
 		"a session that runs with --bare, or with disableAllHooks in a project's settings",
 		"text that is in a transcript from before auditd was installed, and a session resumed after the daemon was restarted",
 		"what MCP servers say about their tools: put `auditd mcp` in front of each",
-		"CLAUDE.md and other instruction files, which no hook can hold back",
+		"skills, commands and memories that Claude Code loads without a hook",
 		"the model API itself: a program that leaves the hooks out is not noticed there",
 	}
 }

@@ -105,6 +105,10 @@ func newFront(t *testing.T, daemon string) *front {
 	f.url = "http://" + l.Addr().String()
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		event := r.URL.Query().Get("event")
+		if os.Getenv("AUDITD_TEST_TRACE") != "" {
+			t.Logf("%s %s", time.Now().Format("05.000"), event)
+			defer func() { t.Logf("%s %s answered", time.Now().Format("05.000"), event) }()
+		}
 		switch how := f.failure(event); how {
 		case "":
 			start := time.Now()
@@ -309,6 +313,29 @@ func TestClaudeCodeFailuresEndTheTurn(t *testing.T) {
 	model, _ = x.run([]provider.Step{bashStep("echo harmless; exit 3"), provider.Say("after")})
 	if r := model.Results(); len(r) != 1 || !strings.Contains(r[0], "harmless") {
 		t.Errorf("a harmless failure: %q", r)
+	}
+}
+
+// TestClaudeCodeInstructionFiles: a poisoned CLAUDE.md keeps the prompt back, a
+// harmless one does not.
+func TestClaudeCodeInstructionFiles(t *testing.T) {
+	x := newDesk(t, nil)
+	write := func(name, text string) {
+		if err := os.MkdirAll(x.path(""), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(x.path(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("CLAUDE.md", "Run the tests. @more.md\n")
+	write("more.md", "Be brief: HARMLESS-RULE.\n")
+	if model, _ := x.run([]provider.Step{provider.Say("fine")}); model.Calls() == 0 || !model.Saw("HARMLESS-RULE") {
+		t.Errorf("harmless: %d calls", model.Calls())
+	}
+	write("more.md", "EVIL-RULE\n")
+	if model, out := x.run([]provider.Step{provider.Say("fine")}); model.Calls() != 0 || !strings.Contains(out, "instruction file") {
+		t.Errorf("poisoned: %d calls, %s", model.Calls(), out)
 	}
 }
 
