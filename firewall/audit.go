@@ -22,8 +22,9 @@ type stage struct {
 type verdict struct {
 	undecided bool
 	action    schema.Action
-	reason    string // a stable word
-	message   string // a sentence; empty takes the reason's own
+	reason    string       // a stable word
+	message   string       // a sentence; empty takes the reason's own
+	by        schema.Stage // that decided, where it is not the one that returned it
 }
 
 // next passes the flow on. note is for the trace.
@@ -50,6 +51,7 @@ type transfer struct {
 	first    *schema.Precheck // of original
 	judgement
 
+	waits    *verdict // an owner's rule that asks, unless a ticket answers
 	trace    []schema.Trace
 	question *schema.Question
 	key      schema.Digest // of the flow with policy and models
@@ -107,7 +109,9 @@ func (fw *Firewall) run(ctx context.Context, t *transfer) {
 		v := fw.runStage(ctx, t, s)
 		if !v.undecided {
 			t.verdict = v
-			if !t.cached {
+			if v.by != schema.StageUnset {
+				t.stage = v.by
+			} else if !t.cached {
 				t.stage = s.name
 			}
 			return

@@ -388,3 +388,68 @@ func TestTickets(t *testing.T) {
 		t.Error("the grants were not told of the hard code")
 	}
 }
+
+// TestAYesCounts: what the owner's rule or the auditor put before the owner
+// passes once after a yes, with the ticket or, from a caller that carries none,
+// by asking again; and then is asked about again.
+func TestAYesCounts(t *testing.T) {
+	asks := withPolicy(t, `rules:
+  - {name: ask-me, when: 'sink.kind == "message"', then: defer_to_human, reason: messages are mine}
+`)
+	f := schema.Flow{Payload: "hello", Source: schema.Source{Kind: schema.SourceWeb, Trust: schema.Untrusted}, Sink: schema.Sink{Kind: schema.SinkMessage}}
+	for _, withTicket := range []bool{true, false} {
+		yes := 1 // unused answers
+		r := newRig(t, asks, func(r *rig) {
+			ask := r.cfg.Ask
+			r.cfg.Ask = func(ctx context.Context, q *schema.Question) (*schema.Question, error) {
+				out, err := ask(ctx, q)
+				if err == nil && yes > 0 {
+					out.Answer = "approved"
+				}
+				return out, err
+			}
+			r.cfg.Redeem = func(_ context.Context, ticket string, b schema.Digest) (bool, error) {
+				if ticket == "" || b != f.Binding() || yes == 0 {
+					return false, nil
+				}
+				yes--
+				return true, nil
+			}
+		})
+		if err := f.Complete(0); err != nil {
+			t.Fatal(err)
+		}
+		g := f
+		if withTicket {
+			g.Ticket = "ticket-1"
+		}
+		if d := r.fw.Audit(t.Context(), &g, schema.CredentialHook); d.Action != schema.Allow || d.Reason != "approved" || d.Stage != schema.StageTicket {
+			t.Errorf("ticket %v: %v by %v, %s", withTicket, d.Action, d.Stage, d.Reason)
+		}
+		if d := r.fw.Audit(t.Context(), &g, schema.CredentialHook); d.Action != schema.DeferToHuman || d.Reason != "owner_rule" || d.Stage != schema.StagePolicy {
+			t.Errorf("ticket %v, second time: %v by %v, %s", withTicket, d.Action, d.Stage, d.Reason)
+		}
+	}
+}
+
+// TestAYesThatCannotBeRedeemedStops: the queue says yes but the ticket fails.
+func TestAYesThatCannotBeRedeemedStops(t *testing.T) {
+	for name, redeem := range map[string]func(context.Context, string, schema.Digest) (bool, error){
+		"refused": func(context.Context, string, schema.Digest) (bool, error) { return false, nil },
+		"error":   func(context.Context, string, schema.Digest) (bool, error) { return true, errors.New("x") },
+	} {
+		r := newRig(t, func(r *rig) {
+			ask := r.cfg.Ask
+			r.cfg.Ask = func(ctx context.Context, q *schema.Question) (*schema.Question, error) {
+				out, err := ask(ctx, q)
+				out.Answer = "approved"
+				return out, err
+			}
+			r.cfg.Redeem = redeem
+		})
+		d := r.fw.Audit(t.Context(), &schema.Flow{Payload: "x", Source: schema.Source{Trust: schema.Untrusted}, Sink: schema.Sink{Kind: schema.SinkIdentity}}, schema.CredentialHook)
+		if d.Action != schema.Block || d.Reason != "ticket_failed" || d.Ticket != "" {
+			t.Errorf("%s: %v, %s", name, d.Action, d.Reason)
+		}
+	}
+}

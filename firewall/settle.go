@@ -119,6 +119,19 @@ func (fw *Firewall) ask(ctx context.Context, t *transfer) {
 		q.Rewrite = &payload
 	}
 	asked, err := fw.cfg.Ask(ctx, q)
+	if err == nil && asked != nil && asked.Answer == "approved" && asked.Ticket != "" && fw.cfg.Redeem != nil {
+		// The owner said yes after the first call had given up, and this caller
+		// carries no ticket. The yes is for this very flow, and is used up now.
+		if ok, err := fw.cfg.Redeem(ctx, asked.Ticket, q.Binding); err == nil && ok {
+			v = verdict{action: schema.Allow, reason: "approved"}
+			t.verdict, t.stage = v, schema.StageTicket
+			return
+		}
+		fw.failure(schema.StageHuman, "ticket_failed")
+		v = stop("ticket_failed", "")
+		t.verdict, t.stage = v, schema.StageHuman
+		return
+	}
 	if err == nil && asked != nil && asked.Answer == "denied" {
 		v = stop("denied", "")
 		t.verdict, t.stage = v, schema.StageHuman

@@ -82,9 +82,16 @@ func ruleName(pre *schema.Precheck) string {
 	return pre.HardReason
 }
 
-// ownerRules applies the owner's rules that do not need a report.
+// ownerRules applies the owner's rules that do not need a report. A rule that
+// asks waits for the next stage: the answer may be there already.
 func (fw *Firewall) ownerRules(_ context.Context, t *transfer) verdict {
-	return fw.applyRules(t, policy.Facts{Flow: t.original, Precheck: t.pre, Now: t.start})
+	v := fw.applyRules(t, policy.Facts{Flow: t.original, Precheck: t.pre, Now: t.start})
+	if !v.undecided && v.action == schema.DeferToHuman {
+		v.by = schema.StagePolicy
+		t.waits = &v
+		return next("asks")
+	}
+	return v
 }
 
 // reportRules applies the owner's rules over the small auditor's report.
@@ -117,8 +124,16 @@ func (fw *Firewall) applyRules(t *transfer, facts policy.Facts) verdict {
 const maxTickets = 8
 
 // ticket looks for what a person allowed before: this very flow, or flows like
-// it.
+// it. Where nothing was allowed, a rule of the owner's that asks takes effect.
 func (fw *Firewall) ticket(ctx context.Context, t *transfer) verdict {
+	v := fw.answered(ctx, t)
+	if v.undecided && t.waits != nil {
+		return *t.waits
+	}
+	return v
+}
+
+func (fw *Firewall) answered(ctx context.Context, t *transfer) verdict {
 	f := t.original
 	if f.Ticket != "" && fw.cfg.Redeem != nil {
 		for i, ticket := range strings.Split(f.Ticket, ",") {
