@@ -45,7 +45,7 @@ func messageOf(reason string) string {
 	case "ticket_failed":
 		return "Blocked: the ticket could not be checked. Retry later."
 	case "ask_missing", "ask_failed":
-		return "Blocked: this needs the owner's word, and the question could not be put. Ask the owner to run auditd doctor."
+		return "Blocked: this needs the owner's word, and the question could not be put; perhaps too many wait already. Ask the owner to look at auditd pending and auditd doctor."
 	case "log_failed":
 		return "Blocked: the decision could not be recorded. Ask the owner to run auditd doctor; is the disk full?"
 	case "undecided", "internal_error":

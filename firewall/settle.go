@@ -147,13 +147,47 @@ func (fw *Firewall) ask(ctx context.Context, t *transfer) {
 	t.question = asked
 }
 
-// summary says in our words what the agent wants to do.
+// summary says in our words what the agent wants to do. Names out of the call
+// are not in it: an attacker chooses them.
 func summary(f *schema.Flow) string {
 	who := f.Session.Agent
 	if who == "" {
 		who = "An agent"
 	}
-	return fmt.Sprintf("%s: %d bytes of %s content (%s) into %s", who, len(f.Payload), f.Source.Trust, f.Source.Kind, f.Sink.Kind)
+	return fmt.Sprintf("%s wants to %s: %d bytes of %s content (%s)", who, wish(f.Sink.Kind), len(f.Payload), f.Source.Trust, f.Source.Kind)
+}
+
+func wish(k schema.SinkKind) string {
+	switch k {
+	case schema.SinkReasoning:
+		return "read something"
+	case schema.SinkMemory:
+		return "keep something in its memory"
+	case schema.SinkFile:
+		return "write a file"
+	case schema.SinkWeb:
+		return "send a request"
+	case schema.SinkTool:
+		return "use a tool"
+	case schema.SinkExec:
+		return "run a command"
+	case schema.SinkMessage:
+		return "send a message"
+	case schema.SinkIdentity:
+		return "change who it is or acts for"
+	case schema.SinkPolicy:
+		return "change rules or approvals"
+	case schema.SinkSkill:
+		return "change a skill"
+	case schema.SinkConfig:
+		return "change a configuration"
+	case schema.SinkPlan:
+		return "plan something for later"
+	case schema.SinkPayment:
+		return "move money"
+	default:
+		return "do something"
+	}
 }
 
 // record writes the log entry. A panic in it is a failure to write.
