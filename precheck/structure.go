@@ -90,7 +90,7 @@ func (k *check) target(s string) {
 	if s == "" {
 		return
 	}
-	if (k.acts || k.f.Sink.Kind == schema.SinkFile || k.f.Sink.Kind == schema.SinkConfig || k.f.Sink.Kind == schema.SinkPolicy || k.f.Sink.Kind == schema.SinkWeb) && command.TouchesFiles(s, k.c.cfg.Protected) {
+	if (k.acts || k.f.Sink.Kind == schema.SinkFile || k.f.Sink.Kind == schema.SinkConfig || k.f.Sink.Kind == schema.SinkPolicy || k.f.Sink.Kind == schema.SinkWeb) && (command.Touches(s, &k.env) || k.f.Sink.Kind != schema.SinkWeb && !reading(k.f.Sink.Action) && command.Changes(s, &k.env)) {
 		k.raise(string(command.SelfProtection), true, 0, 0, nil)
 	}
 	if strings.HasPrefix(s, "/") || strings.HasPrefix(s, "~") || strings.HasPrefix(s, "file:") {

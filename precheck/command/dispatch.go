@@ -14,8 +14,22 @@ func (w *walker) dispatch(c *call, words origin) origin {
 	out := c.stdin.and(origin{fetched: words.fetched, decoded: words.decoded})
 	out.literal, out.known = "", false
 	switch c.name {
-	case "echo", "printf":
+	case "printf":
+		return w.printf(c, words)
+	case "echo":
 		return w.echo(c, words)
+	case "which", "type":
+		if ops := operands(c.args); len(ops) == 1 && ops[0].known() {
+			return origin{literal: ops[0].s, known: true}
+		}
+		return out
+	case "expect":
+		for i, a := range c.args {
+			if a.s == "-c" && i+1 < len(c.args) {
+				w.nested(c.args[i+1].s, c.args[i+1])
+			}
+		}
+		return out
 	case "cat", "tee", "head", "tail", "sed", "awk", "grep", "tr", "cut", "sort", "rev", "iconv", "uniq":
 		if c.name == "tee" {
 			for _, a := range c.args {
@@ -91,10 +105,11 @@ func (w *walker) chdir(c *call) {
 			continue
 		}
 		if !a.known() || a.s == "-" {
-			w.cwd = unknown
+			w.cwd, w.at = unknown, unknown
 			return
 		}
 		p := w.abs(a.s)
+		w.at = w.full(a.s)
 		// Coming back into a workspace makes relative paths ordinary again.
 		for _, ws := range w.env.Workspaces {
 			if p == w.abs(ws) {
@@ -113,7 +128,7 @@ func (w *walker) chdir(c *call) {
 		w.cwd = p
 		return
 	}
-	w.cwd = "~"
+	w.cwd, w.at = "~", "~"
 }
 
 func has(args []arg, names ...string) bool {
@@ -208,6 +223,9 @@ func (w *walker) host(a arg) {
 	s := a.s
 	if i := strings.LastIndexByte(s, '@'); i >= 0 && !strings.Contains(s, "://") {
 		s = s[i+1:]
+	}
+	if i := strings.Index(s, unknown); i > 0 && s[i-1] == ':' {
+		s = s[:i-1] // a port that only the running shell knows
 	}
 	if s != "" && len(w.res.Hosts) < maxHosts && !strings.Contains(s, unknown) {
 		w.res.Hosts = append(w.res.Hosts, Arg{Text: s, Start: a.start, End: a.end})

@@ -29,7 +29,8 @@ const (
 	Payment         Rule = "payment-command"  // moves money or ends a subscription
 	ProcessKill     Rule = "process-kill"     // ends processes or the machine
 	ForkBomb        Rule = "fork-bomb"
-	CodeDelete      Rule = "code-delete" // a program text that deletes broadly
+	CodeDelete      Rule = "code-delete"      // a program text that deletes broadly
+	CommandComputed Rule = "command-computed" // what runs is known to the running shell only
 	NetworkUpload   Rule = "network-upload"
 	SelfProtection  Rule = "self-protection" // touches auditd itself
 )

@@ -20,6 +20,7 @@ func (w *walker) run(argv []arg, stdin, words origin, start, end int) origin {
 		return stdin
 	}
 	w.resolved(argv, start, end)
+	w.attached(argv, start, end)
 	for _, a := range argv {
 		w.protect(a, start, end)
 	}
@@ -28,6 +29,9 @@ func (w *walker) run(argv []arg, stdin, words origin, start, end int) origin {
 			return stdin
 		}
 		c := call{name: commandName(argv[0].s), args: argv[1:], stdin: stdin, start: start, end: end}
+		if argv[0].computed && strings.Contains(c.name, unknown) {
+			w.effect(CommandComputed, false, start, end)
+		}
 		if w.files[argv[0].s] {
 			w.effect(RemoteCode, true, start, end)
 		}
@@ -89,6 +93,7 @@ var valued = map[string]string{
 	"setsid": "", "time": "fo", "builtin": "", "strace": "eopsuP", "flock": "wE", "parallel": "jSNI", "busybox": "", "toybox": "",
 	"unshare": "", "nsenter": "tSGrw", "chrt": "TPD", "taskset": "", "caffeinate": "tw", "pkexec": "", "fakeroot": "", "ltrace": "eo",
 	"proot": "rbw", "firejail": "", "systemd-run": "uptM", "run0": "", "script": "cTE",
+	"spawn": "", "unbuffer": "", "rlwrap": "", "chronic": "", "dbus-run-session": "", "xvfb-run": "", "start-stop-daemon": "pxanug",
 }
 
 // commandOptions returns what is given as a command line to su and script: after
@@ -328,6 +333,9 @@ func (w *walker) find(c *call) {
 		case "-name", "-iname", "-path", "-regex", "-mtime", "-mmin", "-newer", "-size", "-empty", "-wholename", "-e", "-atime", "-ctime":
 			filtered = filtered || j+1 >= len(c.args) || c.args[j+1].s != "*"
 		}
+	}
+	if has(c.args, "-delete", "-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch") {
+		w.tree(c, roots, has(c.args, "-delete"), true, true)
 	}
 	for j, a := range c.args {
 		switch a.s {

@@ -15,6 +15,7 @@ type arg struct {
 	s          string
 	start, end int
 	changed    bool // the source reads differently
+	computed   bool // a substitution that only the running shell knows is in it
 	// What a substitution in the word puts there.
 	fetched, decoded bool
 }
@@ -50,7 +51,9 @@ type walker struct {
 	vars  map[string]string
 	cwd   string          // "" is the workspace; unknown after cd to who knows where
 	files map[string]bool // files that this text downloaded or decoded
-	pids  bool            // auditd's process id was asked for
+	at    string          // the directory that cd led to, for comparing paths; "" is the workspace
+	pids  processIDs
+	own   []string // auditd's own paths, as abs writes them
 	res   *Result
 }
 
@@ -85,7 +88,7 @@ func (w *walker) nested(text string, a arg) {
 	in := *w
 	in.src, in.fixed, in.depth = text, &[2]int{a.start, a.end}, w.depth+1
 	in.shell(text)
-	w.pids = w.pids || in.pids
+	w.pids = in.pids
 }
 
 func (w *walker) stmts(list []*syntax.Stmt) {
@@ -107,9 +110,9 @@ func (w *walker) stmt(s *syntax.Stmt, stdin origin) origin {
 		}
 		return left.and(w.stmt(c.Y, stdin))
 	case *syntax.Subshell:
-		cwd := w.cwd
+		cwd, at := w.cwd, w.at
 		o := w.list(c.Stmts, stdin)
-		w.cwd = cwd
+		w.cwd, w.at = cwd, at
 		return o
 	case *syntax.Block:
 		return w.list(c.Stmts, stdin)
@@ -267,6 +270,7 @@ func (w *walker) devTCP(a arg, start, end int) {
 // writes judges a file that is written over or added to.
 func (w *walker) writes(a arg, start, end int) {
 	p := w.abs(a.s)
+	w.changes(a, start, end)
 	switch {
 	case blockDevice(p):
 		w.effect(DiskWrite, true, start, end)
