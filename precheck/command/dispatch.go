@@ -34,8 +34,12 @@ func (w *walker) dispatch(c *call, words origin) origin {
 		if c.name == "tee" {
 			for _, a := range c.args {
 				w.writes(a, c.start, c.end)
+				if c.stdin.fetched {
+					w.leaves(a.s)
+				}
 			}
 		}
+		w.scripts(c)
 		for _, a := range c.args {
 			out.fetched = out.fetched || w.files[a.s]
 		}
@@ -56,6 +60,17 @@ func (w *walker) dispatch(c *call, words origin) origin {
 	case "gunzip", "zcat", "gzip", "bunzip2", "xz", "xzcat", "zstdcat":
 		out.decoded = out.decoded || c.stdin.decoded || c.stdin.literal != ""
 		return out
+	case "pwd":
+		return origin{literal: ".", known: true}
+	case "read", "mapfile", "readarray":
+		for _, a := range operands(c.args) {
+			if c.stdin.roots != nil {
+				w.set(a.s, below(c.stdin.roots, c.stdin.some))
+			} else {
+				w.set(a.s, unknown)
+			}
+		}
+		return c.stdin
 	case "cd", "pushd":
 		w.chdir(c)
 		return out

@@ -31,6 +31,8 @@ const (
 	ForkBomb        Rule = "fork-bomb"
 	CodeDelete      Rule = "code-delete"      // a program text that deletes broadly
 	CommandComputed Rule = "command-computed" // what runs is known to the running shell only
+	LibraryPreload  Rule = "library-preload"  // puts a library into every program that starts
+	PackageSource   Rule = "package-source"   // installs or runs a package from an address of its own
 	NetworkUpload   Rule = "network-upload"
 	SelfProtection  Rule = "self-protection" // touches auditd itself
 )

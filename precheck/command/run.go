@@ -137,6 +137,7 @@ func (w *walker) unwrap(c *call) (rest []arg, done bool) {
 		w.find(c)
 		return nil, true
 	case "docker", "podman", "kubectl", "oc", "nerdctl", "lxc":
+		w.mounts(c)
 		return inContainer(c.args), false
 	case "trap", "alias":
 		for _, a := range c.args {
@@ -156,8 +157,12 @@ func (w *walker) unwrap(c *call) (rest []arg, done bool) {
 	i := skipOptions(c.args, options)
 	switch c.name {
 	case "env", "sudo", "doas":
-		for i < len(c.args) && strings.IndexByte(c.args[i].s, '=') > 0 {
-			i++
+		for ; i < len(c.args) && strings.IndexByte(c.args[i].s, '=') > 0; i++ {
+			name, v, _ := strings.Cut(c.args[i].s, "=")
+			w.environment(name, arg{s: v, start: c.args[i].start, end: c.args[i].end})
+		}
+		if c.name != "env" && (hasShort(c.args[:i], 'i') || hasShort(c.args[:i], 's') || i < len(c.args) && commandName(c.args[i].s) == "su") {
+			w.effect(AccessGrant, false, c.start, c.end) // a root shell
 		}
 		for j, a := range c.args[:i] {
 			if c.name == "env" && a.s == "-S" && j+1 < len(c.args) {
@@ -188,6 +193,9 @@ func (w *walker) unwrap(c *call) (rest []arg, done bool) {
 		return nil, true
 	}
 	if i >= len(c.args) {
+		if c.name == "env" {
+			c.stdin = origin{secret: true}
+		}
 		return nil, true
 	}
 	rest = c.args[i:]
@@ -195,6 +203,10 @@ func (w *walker) unwrap(c *call) (rest []arg, done bool) {
 		input := strings.Fields(c.stdin.literal)
 		if len(input) == 0 || len(input) > 64 {
 			input = []string{unknown}
+			if c.stdin.roots != nil {
+				input = []string{below(c.stdin.roots, true)}
+				w.xargs(c, commandName(rest[0].s))
+			}
 		}
 		rest = append([]arg(nil), rest...)
 		for _, f := range input {
@@ -333,6 +345,10 @@ func (w *walker) find(c *call) {
 		case "-name", "-iname", "-path", "-regex", "-mtime", "-mmin", "-newer", "-size", "-empty", "-wholename", "-e", "-atime", "-ctime":
 			filtered = filtered || j+1 >= len(c.args) || c.args[j+1].s != "*"
 		}
+	}
+	c.stdin = origin{some: filtered}
+	for _, r := range roots {
+		c.stdin.roots = append(c.stdin.roots, r.s)
 	}
 	if has(c.args, "-delete", "-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch") {
 		w.tree(c, roots, has(c.args, "-delete"), true, true)

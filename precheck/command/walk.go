@@ -18,11 +18,12 @@ type arg struct {
 	computed   bool // a substitution that only the running shell knows is in it
 	// What a substitution in the word puts there.
 	fetched, decoded bool
+	roots            []string // it is a list of what lies below these, as find prints it
 }
 
 // origin is that of an input which is the word itself.
 func (a arg) origin() origin {
-	return origin{literal: a.s, known: true, fetched: a.fetched, decoded: a.decoded}
+	return origin{literal: a.s, known: true, fetched: a.fetched, decoded: a.decoded, roots: a.roots}
 }
 
 func (a arg) known() bool { return !strings.Contains(a.s, unknown) }
@@ -30,15 +31,22 @@ func (a arg) known() bool { return !strings.Contains(a.s, unknown) }
 // origin says where a command's standard input, or a substitution's text,
 // comes from.
 type origin struct {
-	fetched bool   // downloaded
-	decoded bool   // decoded or decrypted
-	literal string // written in the command itself
-	known   bool   // literal is all of it
+	fetched bool     // downloaded
+	decoded bool     // decoded or decrypted
+	literal string   // written in the command itself
+	known   bool     // literal is all of it
+	roots   []string // it lists what lies below these paths
+	some    bool     // of which only what has a name
+	secret  bool     // credentials, or the environment, which holds them
 }
 
 func (o origin) and(p origin) origin {
 	o.fetched = o.fetched || p.fetched
 	o.decoded = o.decoded || p.decoded
+	o.secret = o.secret || p.secret
+	if len(o.roots) == 0 {
+		o.roots, o.some = p.roots, p.some
+	}
 	return o
 }
 
@@ -102,7 +110,11 @@ func (w *walker) stmt(s *syntax.Stmt, stdin origin) origin {
 	stdin = w.redirects(s, stdin)
 	switch c := s.Cmd.(type) {
 	case *syntax.CallExpr:
-		return w.call(c, stdin, s)
+		o := w.call(c, stdin, s)
+		if o.fetched || o.decoded {
+			w.lands(s)
+		}
+		return o
 	case *syntax.BinaryCmd:
 		left := w.stmt(c.X, stdin)
 		if c.Op == syntax.Pipe || c.Op == syntax.PipeAll {
@@ -122,7 +134,7 @@ func (w *walker) stmt(s *syntax.Stmt, stdin origin) origin {
 			stdin = stdin.and(w.list(c.Then, stdin))
 		}
 	case *syntax.WhileClause:
-		w.stmts(c.Cond)
+		w.list(c.Cond, stdin)
 		return w.list(c.Do, stdin)
 	case *syntax.ForClause:
 		return w.loop(c, stdin)
@@ -175,7 +187,7 @@ func (w *walker) loop(c *syntax.ForClause, stdin origin) origin {
 		if n++; n > maxItems || w.depth >= 2 {
 			continue
 		}
-		w.set(it.Name.Value, a.s)
+		w.set(it.Name.Value, pick(len(a.roots) > 0, below(a.roots, false), a.s))
 		w.depth++
 		out = out.and(w.list(c.Do, stdin))
 		w.depth--
@@ -222,6 +234,7 @@ func (w *walker) assign(list []*syntax.Assign) {
 				v.s = w.vars[a.Name.Value] + v.s
 			}
 			w.set(a.Name.Value, v.s)
+			w.environment(a.Name.Value, v)
 		}
 		if a.Array != nil {
 			for _, e := range a.Array.Elems {
@@ -246,7 +259,7 @@ func (w *walker) redirects(s *syntax.Stmt, stdin origin) origin {
 		case r.Op == syntax.RdrIn:
 			a := w.word(r.Word)
 			w.protect(a, start, end)
-			stdin = origin{fetched: a.fetched || w.files[a.s], decoded: a.decoded}
+			stdin = origin{fetched: a.fetched || w.files[a.s], decoded: a.decoded, roots: a.roots, secret: Sensitive(a.s)}
 			w.devTCP(a, start, end)
 		default:
 			a := w.word(r.Word)

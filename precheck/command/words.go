@@ -51,6 +51,7 @@ func (w *walker) part(b *strings.Builder, part syntax.WordPart, a *arg, first bo
 		a.changed = true
 		o := w.list(p.Stmts, origin{})
 		a.fetched, a.decoded = a.fetched || o.fetched, a.decoded || o.decoded
+		a.roots = o.roots
 		if o.known && o.literal != "" && b.Len() < maxExpanded {
 			b.WriteString(strings.TrimRight(o.literal, "\n"))
 			return
@@ -67,6 +68,7 @@ func (w *walker) part(b *strings.Builder, part syntax.WordPart, a *arg, first bo
 	case *syntax.ProcSubst:
 		o := w.list(p.Stmts, origin{})
 		a.fetched, a.decoded = a.fetched || o.fetched, a.decoded || o.decoded
+		a.roots = o.roots
 		b.WriteString(unknown)
 	case *syntax.ExtGlob:
 		b.WriteString("*")
