@@ -57,7 +57,7 @@ func TestDisguisesAreJudgedAsWhatTheyHide(t *testing.T) {
 		"pip install git+https://host.example/x":                        "soft package-source",
 		"python3 -m pip install --index-url https://h.example/simple x": "soft package-source",
 		"npx https://host.example/x.tgz":                                "soft package-source",
-		"find ~/other/src -name '*.pyc' | xargs rm":                       "soft delete-unknown",
+		"find ~/other/src -name '*.pyc' | xargs rm":                     "soft delete-unknown",
 
 		"pip install -r requirements.txt":                        "",
 		"pip install -e .":                                       "",

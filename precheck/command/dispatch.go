@@ -13,6 +13,7 @@ func (w *walker) dispatch(c *call, words origin) origin {
 	}
 	out := c.stdin.and(origin{fetched: words.fetched, decoded: words.decoded})
 	out.literal, out.known = "", false
+	out.secret = out.secret || words.secret || w.reveals(c)
 	switch c.name {
 	case "printf":
 		return w.printf(c, words)
@@ -52,7 +53,17 @@ func (w *walker) dispatch(c *call, words origin) origin {
 		w.fetch(c)
 		out.fetched = true
 		return out
-	case "base64", "base32", "xxd", "openssl", "gpg", "uudecode", "certutil", "hex2bin", "basenc":
+	case "openssl":
+		if sub(c.args, 0) == "s_client" && (c.stdin.literal != "" || !c.stdin.known) {
+			for i, a := range c.args {
+				if a.s == "-connect" && i+1 < len(c.args) {
+					w.host(c.args[i+1])
+				}
+			}
+			w.uploads(c)
+		}
+		fallthrough
+	case "base64", "base32", "xxd", "gpg", "uudecode", "certutil", "hex2bin", "basenc":
 		if has(c.args, "-d", "-D", "--decode", "-r", "-decode", "enc", "--decrypt", "-decodehex") || c.name == "uudecode" || hasShort(c.args, 'd') || hasShort(c.args, 'r') {
 			out.decoded = true
 		}
@@ -93,7 +104,7 @@ func (w *walker) dispatch(c *call, words origin) origin {
 var inert = map[string]bool{"echo": true, "printf": true, "grep": true, "rg": true, "ag": true, "sed": true, "awk": true, "test": true, "[": true, "ls": true, "cat": true}
 
 func (w *walker) echo(c *call, words origin) origin {
-	o := origin{known: true, fetched: words.fetched, decoded: words.decoded}
+	o := origin{known: true, fetched: words.fetched, decoded: words.decoded, secret: words.secret}
 	var b strings.Builder
 	for i, a := range c.args {
 		if i == 0 && strings.HasPrefix(a.s, "-") && len(a.s) <= 3 {
@@ -251,6 +262,7 @@ func (w *walker) host(a arg) {
 func (w *walker) fetch(c *call) {
 	upload := false
 	for i, a := range c.args {
+		upload = upload || a.secret
 		next := arg{}
 		if i+1 < len(c.args) {
 			next = c.args[i+1]
@@ -258,7 +270,7 @@ func (w *walker) fetch(c *call) {
 		switch {
 		case a.s == "-d", a.s == "--data", a.s == "--data-binary", a.s == "--data-raw", a.s == "--data-urlencode", a.s == "-F", a.s == "--form",
 			a.s == "-T", a.s == "--upload-file", strings.HasPrefix(a.s, "--post-file"), strings.HasPrefix(a.s, "--post-data"), strings.HasPrefix(a.s, "--body-file"),
-			strings.HasPrefix(a.s, "-d@"), strings.HasPrefix(a.s, "--data="):
+			strings.HasPrefix(a.s, "-d@"), strings.HasPrefix(a.s, "-T"), strings.HasPrefix(a.s, "-F"), strings.HasPrefix(a.s, "--data-binary="), strings.HasPrefix(a.s, "--upload-file="), strings.HasPrefix(a.s, "--form="), a.s == "--json", strings.HasPrefix(a.s, "--data="):
 			upload = true
 		case strings.EqualFold(a.s, "-X") || strings.EqualFold(a.s, "--request") || strings.EqualFold(a.s, "-Method"):
 			if strings.EqualFold(next.s, "DELETE") {
@@ -287,7 +299,7 @@ func (w *walker) fetch(c *call) {
 		}
 	}
 	if upload || c.stdin.literal != "" && has(c.args, "@-") {
-		w.effect(NetworkUpload, false, c.start, c.end)
+		w.uploads(c)
 	}
 }
 

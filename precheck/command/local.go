@@ -112,7 +112,7 @@ func handler(name string) func(*walker, *call) {
 	case "rsync":
 		return rsync
 	case "mail", "sendmail", "mutt":
-		return softly(NetworkUpload)
+		return func(w *walker, c *call) { w.uploads(c) }
 	case "python", "perl", "ruby", "node", "nodejs", "php", "deno", "lua", "osascript", "bun":
 		return interpret
 	case "apt", "apt-get", "yum", "dnf", "pacman":
@@ -215,7 +215,7 @@ func git(w *walker, c *call) {
 		discard = verb[0] == 'f' || has(args, "expire", "--prune=now", "--aggressive", "-d", "delete")
 	case "remote":
 		if sub(args, 0) == "set-url" || sub(args, 0) == "add" {
-			w.effect(NetworkUpload, false, c.start, c.end)
+			w.uploads(c)
 		}
 	}
 	if discard {

@@ -13,7 +13,7 @@ func (w *walker) printf(c *call, words origin) origin {
 		o.literal = ansiC(o.literal)
 		return o
 	}
-	o := origin{known: true, fetched: words.fetched, decoded: words.decoded}
+	o := origin{known: true, fetched: words.fetched, decoded: words.decoded, secret: words.secret}
 	format, rest := args[0].s, args[1:]
 	var b strings.Builder
 	for again := true; again && b.Len() < maxExpanded; {

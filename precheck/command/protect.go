@@ -29,6 +29,9 @@ func (w *walker) touches(s string) bool {
 	if s[0] == '-' || strings.Contains(s, "://") && !strings.HasPrefix(s, "file://") {
 		return false
 	}
+	if w.at == "" && !strings.ContainsAny(s, "/~") {
+		return false // a file of the workspace
+	}
 	p := w.full(s)
 	return p != s && TouchesFiles(p, w.env.Protected) || w.within(p)
 }

@@ -33,6 +33,7 @@ const (
 	CommandComputed Rule = "command-computed" // what runs is known to the running shell only
 	LibraryPreload  Rule = "library-preload"  // puts a library into every program that starts
 	PackageSource   Rule = "package-source"   // installs or runs a package from an address of its own
+	SecretUpload    Rule = "secret-upload"    // sends credentials, or the environment, away
 	NetworkUpload   Rule = "network-upload"
 	SelfProtection  Rule = "self-protection" // touches auditd itself
 )

@@ -180,6 +180,9 @@ func (w *walker) unwrap(c *call) (rest []arg, done bool) {
 		if i < len(c.args) {
 			w.host(c.args[i])
 		}
+		if c.stdin.secret {
+			w.uploads(c)
+		}
 		if i++; i < len(c.args) { // the remote side runs a shell on it
 			w.remote(c, c.args[i:])
 		} else if c.stdin.literal != "" {

@@ -56,7 +56,7 @@ func packages(w *walker, c *call) {
 	case verb == "owner" && has(c.args, "rm", "remove", "-r", "--remove"), verb == "access" && has(c.args, "revoke"):
 		w.effect(AccessRevoke, true, c.start, c.end)
 	case verb == "publish" && !has(c.args, "--dry-run"), verb == "upload":
-		w.effect(NetworkUpload, false, c.start, c.end)
+		w.uploads(c)
 	}
 }
 
@@ -76,7 +76,7 @@ func gh(w *walker, c *call) {
 	case a == "repo" && b == "edit" && hasPrefix(c.args, "--visibility"), a == "ssh-key" && b == "add", a == "repo" && b == "deploy-key", a == "gpg-key" && b == "add":
 		w.effect(AccessGrant, true, c.start, c.end)
 	case a == "gist" && b == "create":
-		w.effect(NetworkUpload, false, c.start, c.end)
+		w.uploads(c)
 	}
 }
 
@@ -119,13 +119,16 @@ func netcat(w *walker, c *call) {
 	if ops := operands(c.args); len(ops) > 0 {
 		w.host(ops[0])
 		if c.stdin.literal != "" || !c.stdin.known {
-			w.effect(NetworkUpload, false, c.start, c.end)
+			w.uploads(c)
 		}
 	}
 }
 
 func connect(w *walker, c *call) {
 	for _, a := range operands(c.args) {
+		if a.secret {
+			w.uploads(c)
+		}
 		if strings.ContainsAny(a.s, ".:") || a.s == "localhost" {
 			w.host(a)
 		}
@@ -142,7 +145,7 @@ func upload(w *walker, c *call) {
 		}
 		w.host(arg{s: host, start: a.start, end: a.end})
 		if i == len(ops)-1 {
-			w.effect(NetworkUpload, false, c.start, c.end)
+			w.uploads(c)
 		}
 	}
 }
@@ -211,6 +214,7 @@ func codeOption(s string) bool {
 // program judges program text of any language.
 func (w *walker) program(c *call, a arg) {
 	low := strings.ToLower(a.s)
+	w.sends(c, low)
 	for _, p := range []string{"shutil.rmtree", "rmsync(", "fs.rm(", "rimraf", "fileutils.rm_rf", "remove_tree", "rmtree(", "deltree", "fs.rmdirsync", "os.removedirs"} {
 		if i := strings.Index(low, p); i >= 0 {
 			// A variable may hold what is named elsewhere.

@@ -15,6 +15,7 @@ type arg struct {
 	s          string
 	start, end int
 	changed    bool // the source reads differently
+	secret     bool // what is put there are credentials
 	computed   bool // a substitution that only the running shell knows is in it
 	// What a substitution in the word puts there.
 	fetched, decoded bool
@@ -23,7 +24,7 @@ type arg struct {
 
 // origin is that of an input which is the word itself.
 func (a arg) origin() origin {
-	return origin{literal: a.s, known: true, fetched: a.fetched, decoded: a.decoded, roots: a.roots}
+	return origin{literal: a.s, known: true, fetched: a.fetched, decoded: a.decoded, roots: a.roots, secret: a.secret}
 }
 
 func (a arg) known() bool { return !strings.Contains(a.s, unknown) }
@@ -52,17 +53,18 @@ func (o origin) and(p origin) origin {
 
 // walker follows one text's commands in the order in which they are written.
 type walker struct {
-	env   *Env
-	src   string
-	fixed *[2]int // where everything lies, inside a nested text
-	depth int
-	vars  map[string]string
-	cwd   string          // "" is the workspace; unknown after cd to who knows where
-	files map[string]bool // files that this text downloaded or decoded
-	at    string          // the directory that cd led to, for comparing paths; "" is the workspace
-	pids  processIDs
-	own   []string // auditd's own paths, as abs writes them
-	res   *Result
+	env     *Env
+	src     string
+	fixed   *[2]int // where everything lies, inside a nested text
+	depth   int
+	vars    map[string]string
+	cwd     string          // "" is the workspace; unknown after cd to who knows where
+	files   map[string]bool // files that this text downloaded or decoded
+	at      string          // the directory that cd led to, for comparing paths; "" is the workspace
+	pids    processIDs
+	secrets map[string]bool // variables that hold credentials
+	own     []string        // auditd's own paths, as abs writes them
+	res     *Result
 }
 
 func (w *walker) effect(rule Rule, hard bool, start, end int) {
@@ -151,6 +153,9 @@ func (w *walker) stmt(s *syntax.Stmt, stdin origin) origin {
 		return w.stmt(c.Body, stdin)
 	case *syntax.DeclClause:
 		w.assign(c.Args)
+		if len(c.Args) == 0 || len(c.Args) == 1 && c.Args[0].Value != nil && c.Args[0].Naked && c.Args[0].Value.Lit() == "-p" {
+			return origin{secret: true}
+		}
 	case *syntax.TimeClause:
 		if c.Stmt != nil {
 			return w.stmt(c.Stmt, stdin)
@@ -235,6 +240,12 @@ func (w *walker) assign(list []*syntax.Assign) {
 			}
 			w.set(a.Name.Value, v.s)
 			w.environment(a.Name.Value, v)
+			if v.secret && len(w.secrets) < 64 {
+				if w.secrets == nil {
+					w.secrets = map[string]bool{}
+				}
+				w.secrets[a.Name.Value] = true
+			}
 		}
 		if a.Array != nil {
 			for _, e := range a.Array.Elems {
@@ -259,7 +270,7 @@ func (w *walker) redirects(s *syntax.Stmt, stdin origin) origin {
 		case r.Op == syntax.RdrIn:
 			a := w.word(r.Word)
 			w.protect(a, start, end)
-			stdin = origin{fetched: a.fetched || w.files[a.s], decoded: a.decoded, roots: a.roots, secret: Sensitive(a.s)}
+			stdin = origin{fetched: a.fetched || w.files[a.s], decoded: a.decoded, roots: a.roots, secret: a.secret || Sensitive(a.s)}
 			w.devTCP(a, start, end)
 		default:
 			a := w.word(r.Word)

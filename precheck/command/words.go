@@ -51,7 +51,7 @@ func (w *walker) part(b *strings.Builder, part syntax.WordPart, a *arg, first bo
 		a.changed = true
 		o := w.list(p.Stmts, origin{})
 		a.fetched, a.decoded = a.fetched || o.fetched, a.decoded || o.decoded
-		a.roots = o.roots
+		a.roots, a.secret = o.roots, a.secret || o.secret
 		if o.known && o.literal != "" && b.Len() < maxExpanded {
 			b.WriteString(strings.TrimRight(o.literal, "\n"))
 			return
@@ -67,8 +67,9 @@ func (w *walker) part(b *strings.Builder, part syntax.WordPart, a *arg, first bo
 		b.WriteString(unknown)
 	case *syntax.ProcSubst:
 		o := w.list(p.Stmts, origin{})
+		a.roots, a.secret = o.roots, a.secret || o.secret
 		a.fetched, a.decoded = a.fetched || o.fetched, a.decoded || o.decoded
-		a.roots = o.roots
+		a.roots, a.secret = o.roots, a.secret || o.secret
 		b.WriteString(unknown)
 	case *syntax.ExtGlob:
 		b.WriteString("*")
@@ -83,6 +84,7 @@ func (w *walker) param(b *strings.Builder, p *syntax.ParamExp, a *arg) {
 	if p.Param != nil {
 		name = p.Param.Value
 	}
+	a.secret = a.secret || w.secrets[name]
 	plain := p.Exp == nil && p.Slice == nil && p.Repl == nil && p.Index == nil && !p.Excl && !p.Length
 	switch v, ok := w.vars[name]; {
 	case ok && plain && b.Len() < maxExpanded:
@@ -176,7 +178,7 @@ func (w *walker) call(c *syntax.CallExpr, stdin origin, s *syntax.Stmt) origin {
 	for _, word := range c.Args {
 		for _, b := range w.braces(word) {
 			a := w.word(b)
-			in.fetched, in.decoded = in.fetched || a.fetched, in.decoded || a.decoded
+			in.fetched, in.decoded, in.secret = in.fetched || a.fetched, in.decoded || a.decoded, in.secret || a.secret
 			// An unquoted variable is split at blanks.
 			if len(b.Parts) == 1 && a.changed && strings.IndexByte(a.s, ' ') >= 0 {
 				if _, ok := b.Parts[0].(*syntax.ParamExp); ok {
