@@ -62,6 +62,13 @@ func (k *check) fieldCommands(exec bool) {
 			k.raise(string(command.SelfProtection), true, f.start, f.end, nil)
 		}
 	}
+	if writing(k.f.Sink.Tool) && !shell {
+		for _, f := range k.fields {
+			if pathKeys[f.key] && command.Startup(f.value) {
+				k.startup(f.start, f.end)
+			}
+		}
+	}
 	if !found && shell {
 		for _, f := range k.fields {
 			k.words(f)
@@ -92,6 +99,17 @@ func codeTool(tool string) bool {
 // guarded reports a path of auditd in a parameter; texts are longer.
 func (k *check) guarded(s string) bool {
 	return len(s) <= schema.MaxName && command.Touches(s, &k.env)
+}
+
+// writing reports whether a tool's name says that it writes files.
+func writing(tool string) bool {
+	for _, w := range split(tool[:min(len(tool), schema.MaxName)]) {
+		switch w {
+		case "write", "edit", "create", "save", "append", "patch", "replace", "update", "put", "copy", "move":
+			return true
+		}
+	}
+	return false
 }
 
 // reading reports whether a tool's or an action's name says that it changes nothing.

@@ -110,7 +110,21 @@ func pathRules() []Rule {
 			Hit: text("cat /etc/shadow"), Miss: text("etc. passwd")},
 		{Name: "path-history", Code: code, Span: schema.SpanEndpoint, Tags: tags, Inner: true, Words: []string{".bash_history", ".zsh_history", ".mysql_history", ".psql_history", ".python_history", ".bashrc", ".zshrc", ".bash_profile", ".gitconfig"}, Check: pathLike,
 			Hit: text("tail ~/.bash_history"), Miss: text("bash history and tips")},
+		{Name: "path-startup", Code: code, Tags: tags, Hit: append(startupFiles("/etc/passwd", "/etc/cron.d/x", "/home/u/.ssh/authorized_keys", "~/.ssh/config", "/home/u/.zshrc", ".git/hooks/pre-commit", "/home/u/.config/systemd/user/x.service",
+			"/etc/sudoers.d/x", "/Users/u/Library/LaunchAgents/x.plist", "tests/conftest.py", "/usr/lib/python3/dist-packages/sitecustomize.py", "a//.git/./hooks/post-merge"),
+			Example{Text: `{"path":"/etc/cron.d/x","content":"y"}`, Sink: schema.SinkTool, Source: schema.SourceAgent, Trust: schema.Untrusted, Tool: "write_file"}),
+			Miss: append(startupFiles("/home/u/project/main.go", "docs/systemd.md", "src/cron/run.go", "README.md"), Example{Text: "x", Sink: schema.SinkFile, Source: schema.SourceAgent, Action: "read", Destination: "/home/u/.zshrc"},
+				Example{Text: `{"path":"/etc/passwd"}`, Sink: schema.SinkTool, Source: schema.SourceAgent, Trust: schema.Untrusted, Tool: "read_file"})},
 		{Name: "path-traversal", Code: code, Span: schema.SpanEndpoint, Tags: tags, Inner: true, Words: []string{"../../.."}, Pattern: `(?:\.\./){3,}(?:etc|root|home|proc|var|usr|\.|windows|users)`,
 			Hit: text("../../../../etc/passwd"), Miss: text("import x from '../../../lib/x'")},
 	}
+}
+
+// startupFiles makes examples of files about to be written.
+func startupFiles(paths ...string) []Example {
+	var out []Example
+	for _, p := range paths {
+		out = append(out, Example{Text: "x", Sink: schema.SinkFile, Source: schema.SourceAgent, Trust: schema.Untrusted, Destination: p})
+	}
+	return out
 }

@@ -94,6 +94,9 @@ func (k *check) target(s string) {
 	if (k.acts || k.f.Sink.Kind == schema.SinkFile || k.f.Sink.Kind == schema.SinkConfig || k.f.Sink.Kind == schema.SinkPolicy || k.f.Sink.Kind == schema.SinkWeb) && (command.Touches(s, &k.env) || k.f.Sink.Kind != schema.SinkWeb && !reading(k.f.Sink.Action) && command.Changes(s, &k.env)) {
 		k.raise(string(command.SelfProtection), true, 0, 0, nil)
 	}
+	if k.f.Sink.Kind == schema.SinkFile && !reading(k.f.Sink.Action) && command.Startup(s) {
+		k.startup(0, 0)
+	}
 	web := k.f.Sink.Kind == schema.SinkWeb
 	if (strings.HasPrefix(s, "/") || strings.HasPrefix(s, "~") || strings.HasPrefix(s, "file:")) && !(web && (strings.HasPrefix(s, "//") || strings.HasPrefix(s, "file:"))) {
 		return
@@ -113,6 +116,15 @@ func (k *check) target(s string) {
 	k.raise("endpoint-destination", k.bridges(), 0, 0, nil)
 	k.detail("endpoint-destination", e.Kind.String())
 	k.own(e, 0, 0)
+}
+
+// startup notes that a file would be written which runs something later, or
+// lets somebody in.
+func (k *check) startup(start, end int) {
+	k.raise("path-startup", false, start, end, nil)
+	if k.f.Source.Trust < schema.Trusted {
+		k.raise("persistent-startup-file", false, start, end, nil)
+	}
 }
 
 // Verbs of tool calls. Those of the first list act on money, rights or a whole
