@@ -1,6 +1,7 @@
 package precheck
 
 import (
+	"encoding/base64"
 	"testing"
 
 	"example.org/auditd/schema"
@@ -23,6 +24,16 @@ func TestCredentialsOnTheirWayOutRaiseBothCodes(t *testing.T) {
 			if !secret || !out {
 				t.Errorf("%q: %v", e.Text, names(p))
 			}
+		}
+	}
+}
+
+func TestTokensOfDigitsAreSeenInBase64(t *testing.T) {
+	c := newTest(t)
+	for _, token := range []string{"ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a", "AKIA" + "2347QYLP567HFI2Q"} {
+		e := Example{Text: "note " + base64.StdEncoding.EncodeToString([]byte(token)), Sink: schema.SinkMessage, Source: schema.SourceAgent, Trust: schema.Untrusted, Destination: "a@b.example.net"}
+		if p := c.Check(e.Flow()); !raised(p, "secret-gitleaks") {
+			t.Errorf("%.8s…: %v", token, names(p))
 		}
 	}
 }

@@ -46,6 +46,8 @@ func TestDisguisesAreJudgedAsWhatTheyHide(t *testing.T) {
 		"(crontab -l; echo '* * * * * x') | crontab -":                                         "hard persistence",
 		"docker run --privileged -v /:/host alpine":                                            "hard access-grant",
 		"docker run -v /var/run/docker.sock:/var/run/docker.sock alpine sh":                    "hard access-grant",
+		"ssh -o ProxyCommand='rm -rf ~' h.example":                                             "hard delete-broad",
+		"rsync -e 'sh -c \"rm -rf ~\"' a h.example:":                                           "hard delete-broad",
 		"shutdown -h now":                                                                      "hard process-kill",
 		"sudo reboot":                                                                          "hard process-kill",
 		"systemctl poweroff":                                                                   "hard process-kill",

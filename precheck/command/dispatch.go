@@ -21,7 +21,7 @@ func (w *walker) dispatch(c *call, words origin) origin {
 		return w.echo(c, words)
 	case "which", "type":
 		if ops := operands(c.args); len(ops) == 1 && ops[0].known() {
-			return origin{literal: ops[0].s, known: true}
+			return origin{literal: "/usr/bin/" + ops[0].s, known: true}
 		}
 		return out
 	case "expect":

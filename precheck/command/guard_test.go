@@ -52,6 +52,10 @@ func TestAuditdsOwnFilesUnderEveryName(t *testing.T) {
 		"grep -r token ~/.local/state":                       "hard self-protection",
 		"find /x/s -type f -delete":                          "hard self-protection",
 		"find ~/.local/state -name '*.token' -exec cat {} +": "hard self-protection",
+		"cp $(which auditd) /tmp/a":                          "hard self-protection",
+		"ln -s /x/s /tmp/l":                                  "hard self-protection",
+		"cat $(find / -name hook.token)":                     "hard self-protection",
+		"find ~ -name '*.token' | xargs cat":                 "hard self-protection",
 		"rm /opt/bin/auditd":                                 "hard self-protection",
 		"cp /opt/bin/auditd /tmp/q":                          "hard self-protection",
 		"cat x > /opt/bin/auditd":                            "hard self-protection",
@@ -73,6 +77,9 @@ func TestAuditdsOwnFilesUnderEveryName(t *testing.T) {
 		"find . -name '*.go' -exec gofmt {} +": "",
 		"chmod 600 ~/.config/app/key":          "",
 		"cd .. && ls":                          "",
+		"ln -s ../a b":                         "",
+		"find . -name '*.token'":               "",
+		"find ~ -name '*.db'":                  "",
 		"mv a b":                               "",
 		"/opt/bin/auditd status":               "",
 	})
@@ -106,6 +113,8 @@ func TestAuditdsProcessUnderEveryName(t *testing.T) {
 		"$(echo auditd) approve q1":                    "hard self-protection",
 		"`printf '\\x61uditd'` approve q1":             "hard self-protection",
 		"$(which auditd) approve q1":                   "hard self-protection",
+
+		"python3 -c 'import os; os.kill(int(os.popen(\"pgrep auditd\").read()),9)'": "hard self-protection",
 
 		"kill -9 4711":                      "soft process-kill",
 		"kill $(pgrep node)":                "soft process-kill",

@@ -180,6 +180,12 @@ func (w *walker) unwrap(c *call) (rest []arg, done bool) {
 		if i < len(c.args) {
 			w.host(c.args[i])
 		}
+		for _, a := range c.args[:min(i, len(c.args))] {
+			key, v, _ := strings.Cut(a.s, "=")
+			if key = strings.ToLower(strings.TrimPrefix(key, "-o")); key == "proxycommand" || key == "localcommand" {
+				w.nested(v, a)
+			}
+		}
 		if c.stdin.secret {
 			w.uploads(c)
 		}
@@ -353,6 +359,7 @@ func (w *walker) find(c *call) {
 	for _, r := range roots {
 		c.stdin.roots = append(c.stdin.roots, r.s)
 	}
+	w.seeks(c, roots)
 	if has(c.args, "-delete", "-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch") {
 		w.tree(c, roots, has(c.args, "-delete"), true, true)
 	}

@@ -154,6 +154,11 @@ func rsync(w *walker, c *call) {
 	if ops := operands(c.args); hasPrefix(c.args, "--delete") && len(ops) > 1 {
 		w.deletes(c, ops[len(ops)-1], true, false)
 	}
+	for i, a := range c.args {
+		if i > 0 && (c.args[i-1].s == "-e" || c.args[i-1].s == "--rsh") {
+			w.nested(a.s, a)
+		}
+	}
 	upload(w, c)
 }
 
@@ -261,6 +266,9 @@ func (w *walker) program(c *call, a arg) {
 				w.nested(s, a)
 			}
 		}
+	}
+	if w.pids.ours && strings.Contains(low, "kill") {
+		w.effect(SelfProtection, true, c.start, c.end)
 	}
 	w.sql(c, a.s)
 }

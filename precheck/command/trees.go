@@ -152,6 +152,8 @@ func (w *walker) trees(c *call) {
 		}
 	case "cp", "rsync", "scp":
 		read = recursive
+	case "ln":
+		read = true // another name for all that lies below
 	case "grep", "egrep", "fgrep", "chcon":
 		read = recursive
 	case "tar", "zip", "7z", "7za", "rg", "ag", "cpio", "ditto", "bsdtar", "restic", "borg", "rclone":
@@ -167,7 +169,7 @@ func (w *walker) trees(c *call) {
 func (w *walker) tree(c *call, ops []arg, move, read, recursive bool) {
 	const near = 2 // levels: what is further up holds a whole home
 	var target string
-	copies := c.name == "mv" || c.name == "cp" || c.name == "rsync" || c.name == "scp"
+	copies := c.name == "mv" || c.name == "ln" || c.name == "cp" || c.name == "rsync" || c.name == "scp"
 	if copies && len(ops) > 1 {
 		target = w.full(ops[len(ops)-1].s)
 		ops = ops[:len(ops)-1] // what comes into the directory harms nothing but what it is called
@@ -194,6 +196,26 @@ func (w *walker) tree(c *call, ops []arg, move, read, recursive bool) {
 		case n == 0, p == "/", p == "~", strings.HasPrefix(w.env.Home, p+"/"), w.isWorkspace(p): // a whole home or machine is judged as such
 		case move && (!perms || recursive || n <= near), read && n <= near:
 			w.effect(SelfProtection, true, c.start, c.end)
+		}
+	}
+}
+
+// seeks judges a search by name for auditd's own files.
+func (w *walker) seeks(c *call, roots []arg) {
+	for i, a := range c.args {
+		if i == 0 || c.args[i-1].s != "-name" && c.args[i-1].s != "-iname" || len(a.s) > maxPath || strings.Trim(a.s, "*?") == "" {
+			continue
+		}
+		for _, name := range []string{"hook.token", "auditd.db", "auditd"} {
+			ok, err := path.Match(a.s, name)
+			if err != nil || !ok || name != "hook.token" && a.s != name {
+				continue
+			}
+			for _, r := range roots {
+				if w.above(w.full(r.s)) > 0 {
+					w.effect(SelfProtection, true, c.start, c.end)
+				}
+			}
 		}
 	}
 }
