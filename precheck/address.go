@@ -115,8 +115,14 @@ func (k *check) settle() {
 
 // host judges a word that a command connects to.
 func (k *check) host(word string, start, end int, via []string, hard bool) {
-	e := endpoint.Parse(authority(normalise.Fold(word).Lower))
-	if e.Kind == endpoint.Public || k.allowedPort(e) {
+	r := read(normalise.Fold(word).Lower)
+	if localSchemes[r.scheme] {
+		k.raise("endpoint-private", hard, start, end, via)
+		k.detail("endpoint-private", "scheme "+r.scheme)
+		return
+	}
+	e, private := r.private()
+	if !private || k.allowedPort(e) {
 		return
 	}
 	rule := "endpoint-private"

@@ -58,8 +58,15 @@ func (k *check) fieldCommands(exec bool) {
 			found = true
 			k.shell(f, false)
 		}
-		if k.guarded(f.value) && !shell {
+		if !shell && (k.guarded(f.value) || pathKeys[f.key] && !reading(k.f.Sink.Tool) && !reading(k.f.Sink.Action) && command.Changes(f.value, &k.env)) {
 			k.raise(string(command.SelfProtection), true, f.start, f.end, nil)
+		}
+	}
+	if writing(k.f.Sink.Tool) && !shell {
+		for _, f := range k.fields {
+			if pathKeys[f.key] && command.Startup(f.value) {
+				k.startup(f.start, f.end)
+			}
 		}
 	}
 	if !found && shell {
@@ -91,7 +98,28 @@ func codeTool(tool string) bool {
 
 // guarded reports a path of auditd in a parameter; texts are longer.
 func (k *check) guarded(s string) bool {
-	return len(s) <= schema.MaxName && command.TouchesFiles(s, k.c.cfg.Protected)
+	return len(s) <= schema.MaxName && command.Touches(s, &k.env)
+}
+
+// writing reports whether a tool's name says that it writes files.
+func writing(tool string) bool {
+	for _, w := range split(tool[:min(len(tool), schema.MaxName)]) {
+		switch w {
+		case "write", "edit", "create", "save", "append", "patch", "replace", "update", "put", "copy", "move":
+			return true
+		}
+	}
+	return false
+}
+
+// reading reports whether a tool's or an action's name says that it changes nothing.
+func reading(name string) bool {
+	for _, w := range split(name[:min(len(name), schema.MaxName)]) {
+		if readVerbs[w] {
+			return true
+		}
+	}
+	return false
 }
 
 // shell judges one command line.

@@ -232,6 +232,7 @@ func readable(b []byte) bool {
 		return false
 	}
 	letters, bad, n := 0, 0, 0
+	ascii := true
 	for i := 0; i < len(b); n++ {
 		c := b[i]
 		if c < utf8.RuneSelf {
@@ -243,6 +244,7 @@ func readable(b []byte) bool {
 			i++
 			continue
 		}
+		ascii = false
 		r, size := utf8.DecodeRune(b[i:])
 		if r == utf8.RuneError && size <= 1 {
 			if len(b)-i < utf8.UTFMax && i > 3 {
@@ -255,7 +257,9 @@ func readable(b []byte) bool {
 			letters++
 		}
 	}
-	return bad*20 <= n && letters*2 >= n
+	// Tokens are half digits; random bytes are never all printable for long.
+	token := ascii && bad == 0 && n >= 16 && letters*4 >= n
+	return bad*20 <= n && (letters*2 >= n || token)
 }
 
 func compressed(b []byte) bool {

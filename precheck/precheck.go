@@ -28,6 +28,9 @@ type Config struct {
 	Domains    []string
 	// Protected are auditd's own directories and socket, beside the usual ones.
 	Protected []string
+	// Guarded are absolute paths of files that agents may read and not change:
+	// auditd's program, and the settings by which agents call it.
+	Guarded []string
 	// Port is auditd's own port; 0 means command.DefaultPort.
 	Port int
 	// MaxDecodeDepth bounds decoders within decoders; 0 means 3: nobody wraps a

@@ -91,7 +91,7 @@ func (e Example) Flow() *schema.Flow {
 func Rules() []Rule {
 	var all []Rule
 	for _, group := range [][]Rule{
-		controlRules(), languageRules(), poisoningRules(), authorityRules(), recipientRules(), personalRules(), financialRules(),
+		controlRules(), languageRules(), standingRules(), poisoningRules(), authorityRules(), recipientRules(), personalRules(), financialRules(),
 		externalRules(), secretRules(), pathRules(), persistentRules(), sideEffectRules(), commandRules(), endpointRules(), encodedRules(),
 	} {
 		all = append(all, group...)

@@ -21,6 +21,7 @@ func (k *check) structure() {
 		k.raise("persistent-sink-untrusted", false, 0, 0, nil)
 	}
 	k.recipient()
+	k.requests()
 	k.target(f.Sink.Destination)
 	if f.Sink.ID != f.Sink.Destination {
 		k.target(f.Sink.ID)
@@ -90,22 +91,40 @@ func (k *check) target(s string) {
 	if s == "" {
 		return
 	}
-	if (k.acts || k.f.Sink.Kind == schema.SinkFile || k.f.Sink.Kind == schema.SinkConfig || k.f.Sink.Kind == schema.SinkPolicy || k.f.Sink.Kind == schema.SinkWeb) && command.TouchesFiles(s, k.c.cfg.Protected) {
+	if (k.acts || k.f.Sink.Kind == schema.SinkFile || k.f.Sink.Kind == schema.SinkConfig || k.f.Sink.Kind == schema.SinkPolicy || k.f.Sink.Kind == schema.SinkWeb) && (command.Touches(s, &k.env) || k.f.Sink.Kind != schema.SinkWeb && !reading(k.f.Sink.Action) && command.Changes(s, &k.env)) {
 		k.raise(string(command.SelfProtection), true, 0, 0, nil)
 	}
-	if strings.HasPrefix(s, "/") || strings.HasPrefix(s, "~") || strings.HasPrefix(s, "file:") {
+	if k.f.Sink.Kind == schema.SinkFile && !reading(k.f.Sink.Action) && command.Startup(s) {
+		k.startup(0, 0)
+	}
+	web := k.f.Sink.Kind == schema.SinkWeb
+	if (strings.HasPrefix(s, "/") || strings.HasPrefix(s, "~") || strings.HasPrefix(s, "file:")) && !(web && (strings.HasPrefix(s, "//") || strings.HasPrefix(s, "file:"))) {
 		return
 	}
 	if k.f.Sink.Kind != schema.SinkWeb && strings.Trim(s, "0123456789") == "" {
 		return // a chat's or a row's number; only where a URL is expected is it an address
 	}
-	e := endpoint.Parse(authority(normalise.Fold(s).Lower))
-	if e.Kind == endpoint.Public || k.allowedPort(e) {
+	r := read(normalise.Fold(s).Lower)
+	e, private := r.private()
+	if !private && (localSchemes[r.scheme] || r.broken && (web || r.scheme != "")) {
+		k.raise("endpoint-destination", k.bridges(), 0, 0, nil)
+		return
+	}
+	if !private || k.allowedPort(e) {
 		return
 	}
 	k.raise("endpoint-destination", k.bridges(), 0, 0, nil)
 	k.detail("endpoint-destination", e.Kind.String())
 	k.own(e, 0, 0)
+}
+
+// startup notes that a file would be written which runs something later, or
+// lets somebody in.
+func (k *check) startup(start, end int) {
+	k.raise("path-startup", false, start, end, nil)
+	if k.f.Source.Trust < schema.Trusted {
+		k.raise("persistent-startup-file", false, start, end, nil)
+	}
 }
 
 // Verbs of tool calls. Those of the first list act on money, rights or a whole

@@ -30,9 +30,17 @@ func newChecker(p *policy.Policy, cfg *Config, getenv func(string) string) (*pre
 	if cfg.Socket != socketOff {
 		protected = append(protected, cfg.Socket)
 	}
+	home := getenv("HOME")
+	var guarded []string
+	if home != "" {
+		guarded = append(guarded, filepath.Join(home, ".claude", "settings.json"))
+	}
+	if self, err := os.Executable(); err == nil {
+		guarded = append(guarded, self)
+	}
 	return precheck.New(precheck.Config{
 		LoopbackPorts: p.LoopbackPorts(), Workspaces: p.Workspaces(), Recipients: p.Recipients(), Domains: p.Domains(),
-		Home: getenv("HOME"), Protected: protected, Port: n,
+		Home: home, Protected: protected, Guarded: guarded, Port: n,
 	})
 }
 

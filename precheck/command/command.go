@@ -74,6 +74,7 @@ type Env struct {
 	Workspaces []string // absolute directories in which deleting is ordinary work
 	Home       string   // absolute; empty when unknown
 	Protected  []string // auditd's own directories and socket
+	Guarded    []string // files that agents may read but not change: auditd's program, the settings that call it
 	Port       int      // auditd's own port
 }
 

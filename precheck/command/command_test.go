@@ -127,7 +127,7 @@ func TestShellJudgesWhatWouldHappen(t *testing.T) {
 		"rsync -a --delete empty/ /home/":                             "hard delete-broad",
 		"nohup rm -rf ~ &":                                            "hard delete-broad",
 		"! rm -rf ~":                                                  "hard delete-broad",
-		"docker run -v /:/host alpine -- rm -rf /host":                "hard delete-broad",
+		"docker run -v /:/host alpine -- rm -rf /host":                "hard access-grant",
 		"git push --force":                                            "hard git-force-push",
 		"git push -f origin main":                                     "hard git-force-push",
 		"git push origin +main":                                       "hard git-force-push",

@@ -13,15 +13,34 @@ func (w *walker) dispatch(c *call, words origin) origin {
 	}
 	out := c.stdin.and(origin{fetched: words.fetched, decoded: words.decoded})
 	out.literal, out.known = "", false
+	out.secret = out.secret || words.secret || w.reveals(c)
 	switch c.name {
-	case "echo", "printf":
+	case "printf":
+		return w.printf(c, words)
+	case "echo":
 		return w.echo(c, words)
+	case "which", "type":
+		if ops := operands(c.args); len(ops) == 1 && ops[0].known() {
+			return origin{literal: "/usr/bin/" + ops[0].s, known: true}
+		}
+		return out
+	case "expect":
+		for i, a := range c.args {
+			if a.s == "-c" && i+1 < len(c.args) {
+				w.nested(c.args[i+1].s, c.args[i+1])
+			}
+		}
+		return out
 	case "cat", "tee", "head", "tail", "sed", "awk", "grep", "tr", "cut", "sort", "rev", "iconv", "uniq":
 		if c.name == "tee" {
 			for _, a := range c.args {
 				w.writes(a, c.start, c.end)
+				if c.stdin.fetched {
+					w.leaves(a.s)
+				}
 			}
 		}
+		w.scripts(c)
 		for _, a := range c.args {
 			out.fetched = out.fetched || w.files[a.s]
 		}
@@ -34,7 +53,17 @@ func (w *walker) dispatch(c *call, words origin) origin {
 		w.fetch(c)
 		out.fetched = true
 		return out
-	case "base64", "base32", "xxd", "openssl", "gpg", "uudecode", "certutil", "hex2bin", "basenc":
+	case "openssl":
+		if sub(c.args, 0) == "s_client" && (c.stdin.literal != "" || !c.stdin.known) {
+			for i, a := range c.args {
+				if a.s == "-connect" && i+1 < len(c.args) {
+					w.host(c.args[i+1])
+				}
+			}
+			w.uploads(c)
+		}
+		fallthrough
+	case "base64", "base32", "xxd", "gpg", "uudecode", "certutil", "hex2bin", "basenc":
 		if has(c.args, "-d", "-D", "--decode", "-r", "-decode", "enc", "--decrypt", "-decodehex") || c.name == "uudecode" || hasShort(c.args, 'd') || hasShort(c.args, 'r') {
 			out.decoded = true
 		}
@@ -42,6 +71,17 @@ func (w *walker) dispatch(c *call, words origin) origin {
 	case "gunzip", "zcat", "gzip", "bunzip2", "xz", "xzcat", "zstdcat":
 		out.decoded = out.decoded || c.stdin.decoded || c.stdin.literal != ""
 		return out
+	case "pwd":
+		return origin{literal: ".", known: true}
+	case "read", "mapfile", "readarray":
+		for _, a := range operands(c.args) {
+			if c.stdin.roots != nil {
+				w.set(a.s, below(c.stdin.roots, c.stdin.some))
+			} else {
+				w.set(a.s, unknown)
+			}
+		}
+		return c.stdin
 	case "cd", "pushd":
 		w.chdir(c)
 		return out
@@ -64,7 +104,7 @@ func (w *walker) dispatch(c *call, words origin) origin {
 var inert = map[string]bool{"echo": true, "printf": true, "grep": true, "rg": true, "ag": true, "sed": true, "awk": true, "test": true, "[": true, "ls": true, "cat": true}
 
 func (w *walker) echo(c *call, words origin) origin {
-	o := origin{known: true, fetched: words.fetched, decoded: words.decoded}
+	o := origin{known: true, fetched: words.fetched, decoded: words.decoded, secret: words.secret}
 	var b strings.Builder
 	for i, a := range c.args {
 		if i == 0 && strings.HasPrefix(a.s, "-") && len(a.s) <= 3 {
@@ -91,10 +131,11 @@ func (w *walker) chdir(c *call) {
 			continue
 		}
 		if !a.known() || a.s == "-" {
-			w.cwd = unknown
+			w.cwd, w.at = unknown, unknown
 			return
 		}
 		p := w.abs(a.s)
+		w.at = w.full(a.s)
 		// Coming back into a workspace makes relative paths ordinary again.
 		for _, ws := range w.env.Workspaces {
 			if p == w.abs(ws) {
@@ -113,7 +154,7 @@ func (w *walker) chdir(c *call) {
 		w.cwd = p
 		return
 	}
-	w.cwd = "~"
+	w.cwd, w.at = "~", "~"
 }
 
 func has(args []arg, names ...string) bool {
@@ -209,6 +250,9 @@ func (w *walker) host(a arg) {
 	if i := strings.LastIndexByte(s, '@'); i >= 0 && !strings.Contains(s, "://") {
 		s = s[i+1:]
 	}
+	if i := strings.Index(s, unknown); i > 0 && s[i-1] == ':' {
+		s = s[:i-1] // a port that only the running shell knows
+	}
 	if s != "" && len(w.res.Hosts) < maxHosts && !strings.Contains(s, unknown) {
 		w.res.Hosts = append(w.res.Hosts, Arg{Text: s, Start: a.start, End: a.end})
 	}
@@ -218,6 +262,7 @@ func (w *walker) host(a arg) {
 func (w *walker) fetch(c *call) {
 	upload := false
 	for i, a := range c.args {
+		upload = upload || a.secret
 		next := arg{}
 		if i+1 < len(c.args) {
 			next = c.args[i+1]
@@ -225,7 +270,7 @@ func (w *walker) fetch(c *call) {
 		switch {
 		case a.s == "-d", a.s == "--data", a.s == "--data-binary", a.s == "--data-raw", a.s == "--data-urlencode", a.s == "-F", a.s == "--form",
 			a.s == "-T", a.s == "--upload-file", strings.HasPrefix(a.s, "--post-file"), strings.HasPrefix(a.s, "--post-data"), strings.HasPrefix(a.s, "--body-file"),
-			strings.HasPrefix(a.s, "-d@"), strings.HasPrefix(a.s, "--data="):
+			strings.HasPrefix(a.s, "-d@"), strings.HasPrefix(a.s, "-T"), strings.HasPrefix(a.s, "-F"), strings.HasPrefix(a.s, "--data-binary="), strings.HasPrefix(a.s, "--upload-file="), strings.HasPrefix(a.s, "--form="), a.s == "--json", strings.HasPrefix(a.s, "--data="):
 			upload = true
 		case strings.EqualFold(a.s, "-X") || strings.EqualFold(a.s, "--request") || strings.EqualFold(a.s, "-Method"):
 			if strings.EqualFold(next.s, "DELETE") {
@@ -254,7 +299,7 @@ func (w *walker) fetch(c *call) {
 		}
 	}
 	if upload || c.stdin.literal != "" && has(c.args, "@-") {
-		w.effect(NetworkUpload, false, c.start, c.end)
+		w.uploads(c)
 	}
 }
 

@@ -23,6 +23,14 @@ func handler(name string) func(*walker, *call) {
 		return truncate
 	case "mv":
 		return move
+	case "cp", "install", "ln":
+		return copies
+	case "pip", "pip3", "pipx", "uv", "uvx", "npx", "pnpx", "bunx", "go":
+		return packageSource
+	case "vim", "vi", "nvim", "ex", "view", "less", "man", "tar", "bsdtar", "zip", "ed":
+		return embedded
+	case "init", "telinit":
+		return initLevel
 	case "wipefs", "blkdiscard", "sgdisk", "mkswap", "fdisk", "sfdisk", "parted", "diskpart", "format", "clear-disk", "format-volume", "lvremove", "vgremove", "pvremove":
 		return disk
 	case "cryptsetup":
@@ -104,7 +112,7 @@ func handler(name string) func(*walker, *call) {
 	case "rsync":
 		return rsync
 	case "mail", "sendmail", "mutt":
-		return softly(NetworkUpload)
+		return func(w *walker, c *call) { w.uploads(c) }
 	case "python", "perl", "ruby", "node", "nodejs", "php", "deno", "lua", "osascript", "bun":
 		return interpret
 	case "apt", "apt-get", "yum", "dnf", "pacman":
@@ -124,7 +132,12 @@ func hardly(r Rule) func(*walker, *call) {
 func softly(r Rule) func(*walker, *call) {
 	return func(w *walker, c *call) {
 		if r == ProcessKill && (c.name == "service" && sub(c.args, 1) != "stop" || c.name == "history" && !hasShort(c.args, 'c') ||
-			c.name == "kill" && hasShort(c.args, 'l')) {
+			c.name == "kill" && hasShort(c.args, 'l') || c.name == "shutdown" && has(c.args, "-c", "--help")) {
+			return
+		}
+		switch c.name {
+		case "shutdown", "reboot", "halt", "poweroff", "stop-computer":
+			w.effect(r, !has(c.args, "--help", "-h", "--version") || c.name == "shutdown", c.start, c.end)
 			return
 		}
 		w.effect(r, false, c.start, c.end)
@@ -164,12 +177,12 @@ func winRemove(w *walker, c *call) {
 }
 
 func git(w *walker, c *call) {
-	args := c.args
+	args, dir := c.args, w.cwd
 	for len(args) > 0 && strings.HasPrefix(args[0].s, "-") { // git -C dir -c key=value
 		if args[0].s == "-c" && len(args) > 1 {
-			if _, v, ok := strings.Cut(args[1].s, "=!"); ok {
-				w.nested(v, args[1])
-			}
+			w.gitSetting(c, args[1])
+		} else if args[0].s == "-C" && len(args) > 1 {
+			dir = w.abs(args[1].s)
 		}
 		n := pick(args[0].s == "-C" || args[0].s == "-c" || args[0].s == "--git-dir" || args[0].s == "--work-tree", 2, 1)
 		args = args[min(n, len(args)):]
@@ -185,7 +198,13 @@ func git(w *walker, c *call) {
 	case "reset":
 		discard = has(args, "--hard")
 	case "clean":
-		discard = hasShort(args, 'f') || has(args, "--force")
+		if discard = (hasShort(args, 'f') || has(args, "--force")) && !hasShort(args, 'n') && !has(args, "--dry-run"); discard && (dir == "~" || dir == "/") {
+			w.effect(DeleteBroad, true, c.start, c.end)
+		}
+	case "config":
+		if key := operands(args); len(key) > 1 {
+			w.gitSetting(c, arg{s: key[len(key)-2].s + "=" + key[len(key)-1].s, start: c.start, end: c.end})
+		}
 	case "checkout", "restore":
 		discard = has(args, ".", "--") && !has(args, "--staged")
 	case "branch":
@@ -196,7 +215,7 @@ func git(w *walker, c *call) {
 		discard = verb[0] == 'f' || has(args, "expire", "--prune=now", "--aggressive", "-d", "delete")
 	case "remote":
 		if sub(args, 0) == "set-url" || sub(args, 0) == "add" {
-			w.effect(NetworkUpload, false, c.start, c.end)
+			w.uploads(c)
 		}
 	}
 	if discard {
@@ -290,7 +309,7 @@ func move(w *walker, c *call) {
 	for _, a := range ops[:len(ops)-1] {
 		if target == "/dev/null" {
 			w.deletes(c, a, true, false)
-		} else if p := w.abs(a.s); w.where(a) == broad && (p == "/" || p == "~" || strings.HasPrefix(p, "/etc") || strings.HasPrefix(p, "/usr")) {
+		} else if p := w.abs(a.s); w.where(a) == broad && (p == "/" || p == "~" || p == "/*" || p == "~/*" || p == "~/.*" || strings.HasPrefix(p, "/etc") || strings.HasPrefix(p, "/usr")) {
 			w.effect(DeleteBroad, true, c.start, c.end)
 		}
 	}

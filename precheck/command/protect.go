@@ -19,17 +19,25 @@ func (w *walker) touches(s string) bool {
 		return false
 	}
 	if strings.Contains(s, "7841") || w.env.Port != 0 {
-		if port := strconv.Itoa(pick(w.env.Port != 0, w.env.Port, DefaultPort)); strings.Contains(s, ":"+port) && portEnds(s, port) {
+		if port := w.port(); strings.Contains(s, ":"+port) && portEnds(s, port) {
 			return true
 		}
 	}
 	if TouchesFiles(s, w.env.Protected) {
 		return true
 	}
-	if w.cwd != "" && s[0] != '-' && !strings.Contains(s, "://") {
-		return TouchesFiles(w.abs(s), w.env.Protected)
+	if s[0] == '-' || strings.Contains(s, "://") && !strings.HasPrefix(s, "file://") {
+		return false
 	}
-	return false
+	if w.at == "" && !strings.ContainsAny(s, "/~") {
+		return false // a file of the workspace
+	}
+	p := w.full(s)
+	return p != s && TouchesFiles(p, w.env.Protected) || w.within(p)
+}
+
+func (w *walker) port() string {
+	return strconv.Itoa(pick(w.env.Port != 0, w.env.Port, DefaultPort))
 }
 
 // DefaultPort is where auditd listens unless its owner says otherwise.
@@ -71,8 +79,17 @@ func TouchesFiles(s string, protected []string) bool {
 			return true
 		}
 	}
+	// "/x//auditd", "/x/./auditd" and "/x/a/../auditd" are one file.
+	if len(s) <= maxPath && (strings.Contains(s, "//") || strings.Contains(s, "/.")) {
+		if c := path.Clean(s); c != s && c != strings.TrimSuffix(s, "/") {
+			return TouchesFiles(c, protected)
+		}
+	}
 	return false
 }
+
+// maxPath is PATH_MAX: no system takes a longer path.
+const maxPath = 4096
 
 // named reports whether the first path element of rest is auditd, or a glob
 // that takes it in.
@@ -111,12 +128,9 @@ func (w *walker) guard(c *call) {
 			w.effect(SelfProtection, true, c.start, c.end)
 		}
 		return
-	case "kill":
-		if w.pids {
-			w.effect(SelfProtection, true, c.start, c.end)
-		}
-		return
 	}
+	w.processes(c)
+	w.trees(c)
 	for _, a := range c.args {
 		base := strings.ToLower(path.Base(a.s))
 		base = strings.TrimSuffix(strings.TrimSuffix(base, ".service"), ".socket")
@@ -125,7 +139,7 @@ func (w *walker) guard(c *call) {
 		}
 		switch c.name {
 		case "pidof", "pgrep", "ps", "lsof", "fuser":
-			w.pids = true
+			w.pids.ours = true
 		case "pkill", "killall", "systemctl", "service", "launchctl", "rc-service", "sc", "taskkill", "stop-process", "initctl":
 			if first != "status" && first != "is-active" && first != "show" && first != "list" && !(len(c.args) > 1 && c.args[1].s == "status") {
 				w.effect(SelfProtection, true, c.start, c.end)

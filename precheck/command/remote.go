@@ -233,7 +233,7 @@ func aws(w *walker, c *call) {
 		w.effect(CloudDelete, false, c.start, c.end)
 	case service == "s3" && (op == "cp" || op == "mv" || op == "sync"):
 		if ops := operands(c.args); len(ops) > 0 && strings.HasPrefix(ops[len(ops)-1].s, "s3://") {
-			w.effect(NetworkUpload, false, c.start, c.end)
+			w.uploads(c)
 		}
 	case hasAny(op, "delete-", "terminate-", "deregister-", "remove-", "release-", "disable-", "purge-", "cancel-", "schedule-key-deletion", "reset-"):
 		w.effect(CloudDelete, true, c.start, c.end)

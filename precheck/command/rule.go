@@ -29,7 +29,11 @@ const (
 	Payment         Rule = "payment-command"  // moves money or ends a subscription
 	ProcessKill     Rule = "process-kill"     // ends processes or the machine
 	ForkBomb        Rule = "fork-bomb"
-	CodeDelete      Rule = "code-delete" // a program text that deletes broadly
+	CodeDelete      Rule = "code-delete"      // a program text that deletes broadly
+	CommandComputed Rule = "command-computed" // what runs is known to the running shell only
+	LibraryPreload  Rule = "library-preload"  // puts a library into every program that starts
+	PackageSource   Rule = "package-source"   // installs or runs a package from an address of its own
+	SecretUpload    Rule = "secret-upload"    // sends credentials, or the environment, away
 	NetworkUpload   Rule = "network-upload"
 	SelfProtection  Rule = "self-protection" // touches auditd itself
 )

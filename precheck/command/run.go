@@ -20,6 +20,7 @@ func (w *walker) run(argv []arg, stdin, words origin, start, end int) origin {
 		return stdin
 	}
 	w.resolved(argv, start, end)
+	w.attached(argv, start, end)
 	for _, a := range argv {
 		w.protect(a, start, end)
 	}
@@ -28,6 +29,9 @@ func (w *walker) run(argv []arg, stdin, words origin, start, end int) origin {
 			return stdin
 		}
 		c := call{name: commandName(argv[0].s), args: argv[1:], stdin: stdin, start: start, end: end}
+		if argv[0].computed && strings.Contains(c.name, unknown) {
+			w.effect(CommandComputed, false, start, end)
+		}
 		if w.files[argv[0].s] {
 			w.effect(RemoteCode, true, start, end)
 		}
@@ -89,6 +93,7 @@ var valued = map[string]string{
 	"setsid": "", "time": "fo", "builtin": "", "strace": "eopsuP", "flock": "wE", "parallel": "jSNI", "busybox": "", "toybox": "",
 	"unshare": "", "nsenter": "tSGrw", "chrt": "TPD", "taskset": "", "caffeinate": "tw", "pkexec": "", "fakeroot": "", "ltrace": "eo",
 	"proot": "rbw", "firejail": "", "systemd-run": "uptM", "run0": "", "script": "cTE",
+	"spawn": "", "unbuffer": "", "rlwrap": "", "chronic": "", "dbus-run-session": "", "xvfb-run": "", "start-stop-daemon": "pxanug",
 }
 
 // commandOptions returns what is given as a command line to su and script: after
@@ -132,6 +137,7 @@ func (w *walker) unwrap(c *call) (rest []arg, done bool) {
 		w.find(c)
 		return nil, true
 	case "docker", "podman", "kubectl", "oc", "nerdctl", "lxc":
+		w.mounts(c)
 		return inContainer(c.args), false
 	case "trap", "alias":
 		for _, a := range c.args {
@@ -151,8 +157,12 @@ func (w *walker) unwrap(c *call) (rest []arg, done bool) {
 	i := skipOptions(c.args, options)
 	switch c.name {
 	case "env", "sudo", "doas":
-		for i < len(c.args) && strings.IndexByte(c.args[i].s, '=') > 0 {
-			i++
+		for ; i < len(c.args) && strings.IndexByte(c.args[i].s, '=') > 0; i++ {
+			name, v, _ := strings.Cut(c.args[i].s, "=")
+			w.environment(name, arg{s: v, start: c.args[i].start, end: c.args[i].end})
+		}
+		if c.name != "env" && (hasShort(c.args[:i], 'i') || hasShort(c.args[:i], 's') || i < len(c.args) && commandName(c.args[i].s) == "su") {
+			w.effect(AccessGrant, false, c.start, c.end) // a root shell
 		}
 		for j, a := range c.args[:i] {
 			if c.name == "env" && a.s == "-S" && j+1 < len(c.args) {
@@ -170,6 +180,15 @@ func (w *walker) unwrap(c *call) (rest []arg, done bool) {
 		if i < len(c.args) {
 			w.host(c.args[i])
 		}
+		for _, a := range c.args[:min(i, len(c.args))] {
+			key, v, _ := strings.Cut(a.s, "=")
+			if key = strings.ToLower(strings.TrimPrefix(key, "-o")); key == "proxycommand" || key == "localcommand" {
+				w.nested(v, a)
+			}
+		}
+		if c.stdin.secret {
+			w.uploads(c)
+		}
 		if i++; i < len(c.args) { // the remote side runs a shell on it
 			w.remote(c, c.args[i:])
 		} else if c.stdin.literal != "" {
@@ -183,6 +202,9 @@ func (w *walker) unwrap(c *call) (rest []arg, done bool) {
 		return nil, true
 	}
 	if i >= len(c.args) {
+		if c.name == "env" {
+			c.stdin = origin{secret: true}
+		}
 		return nil, true
 	}
 	rest = c.args[i:]
@@ -190,6 +212,10 @@ func (w *walker) unwrap(c *call) (rest []arg, done bool) {
 		input := strings.Fields(c.stdin.literal)
 		if len(input) == 0 || len(input) > 64 {
 			input = []string{unknown}
+			if c.stdin.roots != nil {
+				input = []string{below(c.stdin.roots, true)}
+				w.xargs(c, commandName(rest[0].s))
+			}
 		}
 		rest = append([]arg(nil), rest...)
 		for _, f := range input {
@@ -328,6 +354,14 @@ func (w *walker) find(c *call) {
 		case "-name", "-iname", "-path", "-regex", "-mtime", "-mmin", "-newer", "-size", "-empty", "-wholename", "-e", "-atime", "-ctime":
 			filtered = filtered || j+1 >= len(c.args) || c.args[j+1].s != "*"
 		}
+	}
+	c.stdin = origin{some: filtered}
+	for _, r := range roots {
+		c.stdin.roots = append(c.stdin.roots, r.s)
+	}
+	w.seeks(c, roots)
+	if has(c.args, "-delete", "-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch") {
+		w.tree(c, roots, has(c.args, "-delete"), true, true)
 	}
 	for j, a := range c.args {
 		switch a.s {

@@ -6,7 +6,9 @@ func systemctl(w *walker, c *call) {
 	switch w.verb(c) {
 	case "disable", "mask", "unload", "bootout", "remove", "delete":
 		w.effect(ServiceDisable, true, c.start, c.end)
-	case "stop", "kill", "poweroff", "reboot", "halt", "isolate":
+	case "poweroff", "reboot", "halt", "kexec", "emergency", "rescue":
+		w.effect(ProcessKill, true, c.start, c.end)
+	case "stop", "kill", "isolate":
 		w.effect(ProcessKill, false, c.start, c.end)
 	case "enable", "load", "bootstrap":
 		w.effect(Persistence, false, c.start, c.end)
@@ -17,6 +19,9 @@ func crontab(w *walker, c *call) {
 	switch {
 	case hasShort(c.args, 'r'):
 		w.effect(ServiceDisable, true, c.start, c.end)
+	case has(c.args, "-") || len(operands(c.args)) == 0 && (c.stdin.literal != "" || !c.stdin.known) && !hasShort(c.args, 'l') && !hasShort(c.args, 'e'):
+		// A schedule that the text itself makes.
+		w.effect(Persistence, true, c.start, c.end)
 	case !hasShort(c.args, 'l'):
 		w.effect(Persistence, false, c.start, c.end)
 	}
@@ -42,6 +47,7 @@ func schtasks(w *walker, c *call) {
 }
 
 func packages(w *walker, c *call) {
+	packageSource(w, c)
 	switch verb := w.verb(c); {
 	case verb == "unpublish", verb == "yank" && !has(c.args, "--undo"):
 		w.effect(PublishDelete, true, c.start, c.end)
@@ -50,7 +56,7 @@ func packages(w *walker, c *call) {
 	case verb == "owner" && has(c.args, "rm", "remove", "-r", "--remove"), verb == "access" && has(c.args, "revoke"):
 		w.effect(AccessRevoke, true, c.start, c.end)
 	case verb == "publish" && !has(c.args, "--dry-run"), verb == "upload":
-		w.effect(NetworkUpload, false, c.start, c.end)
+		w.uploads(c)
 	}
 }
 
@@ -70,7 +76,7 @@ func gh(w *walker, c *call) {
 	case a == "repo" && b == "edit" && hasPrefix(c.args, "--visibility"), a == "ssh-key" && b == "add", a == "repo" && b == "deploy-key", a == "gpg-key" && b == "add":
 		w.effect(AccessGrant, true, c.start, c.end)
 	case a == "gist" && b == "create":
-		w.effect(NetworkUpload, false, c.start, c.end)
+		w.uploads(c)
 	}
 }
 
@@ -113,13 +119,16 @@ func netcat(w *walker, c *call) {
 	if ops := operands(c.args); len(ops) > 0 {
 		w.host(ops[0])
 		if c.stdin.literal != "" || !c.stdin.known {
-			w.effect(NetworkUpload, false, c.start, c.end)
+			w.uploads(c)
 		}
 	}
 }
 
 func connect(w *walker, c *call) {
 	for _, a := range operands(c.args) {
+		if a.secret {
+			w.uploads(c)
+		}
 		if strings.ContainsAny(a.s, ".:") || a.s == "localhost" {
 			w.host(a)
 		}
@@ -136,7 +145,7 @@ func upload(w *walker, c *call) {
 		}
 		w.host(arg{s: host, start: a.start, end: a.end})
 		if i == len(ops)-1 {
-			w.effect(NetworkUpload, false, c.start, c.end)
+			w.uploads(c)
 		}
 	}
 }
@@ -144,6 +153,11 @@ func upload(w *walker, c *call) {
 func rsync(w *walker, c *call) {
 	if ops := operands(c.args); hasPrefix(c.args, "--delete") && len(ops) > 1 {
 		w.deletes(c, ops[len(ops)-1], true, false)
+	}
+	for i, a := range c.args {
+		if i > 0 && (c.args[i-1].s == "-e" || c.args[i-1].s == "--rsh") {
+			w.nested(a.s, a)
+		}
 	}
 	upload(w, c)
 }
@@ -158,20 +172,32 @@ func purge(w *walker, c *call) {
 // interpret judges program text given to an interpreter of another language,
 // and the strings in it that are shell commands.
 func interpret(w *walker, c *call) {
-	if c.stdin.fetched && len(operands(c.args)) == 0 {
+	reads := true // its program comes from standard input
+	for _, a := range operands(c.args) {
+		reads = reads && (a.s == "-" || a.s == "/dev/stdin")
+	}
+	if c.stdin.fetched && reads {
 		w.effect(RemoteCode, true, c.start, c.end)
 	}
-	if c.stdin.decoded && len(operands(c.args)) == 0 {
+	if c.stdin.decoded && reads {
 		w.effect(DecodedCode, true, c.start, c.end)
 	}
 	for i, a := range c.args {
-		code := i > 0 && (c.args[i-1].s == "-c" || c.args[i-1].s == "-e" || c.args[i-1].s == "-r" || c.args[i-1].s == "--eval" || c.args[i-1].s == "-E" || c.args[i-1].s == "-p" || c.args[i-1].s == "eval")
-		if code {
+		code := i > 0 && codeOption(c.args[i-1].s)
+		if !code && len(a.s) > 6 && a.s[0] == '-' && a.s[1] != '-' && strings.IndexByte("ceE", a.s[1]) >= 0 {
+			code, a.s = true, a.s[2:] // -c'code'
+		}
+		switch {
+		case code:
 			if a.fetched || a.decoded {
 				w.effect(pick(a.fetched, RemoteCode, DecodedCode), true, c.start, c.end)
 			}
 			w.program(c, a)
-		} else if i == 0 && !strings.HasPrefix(a.s, "-") {
+		case a.s == "-m" && i+1 < len(c.args):
+			in := call{name: c.args[i+1].s, args: c.args[i+2:], stdin: c.stdin, start: c.start, end: c.end}
+			packageSourceOf(w, &in)
+			return
+		case i == 0 && !strings.HasPrefix(a.s, "-"):
 			w.runsFile(c, a)
 			return
 		}
@@ -181,12 +207,42 @@ func interpret(w *walker, c *call) {
 	}
 }
 
+// codeOption reports whether an option takes program text: -c, -e, -ne, --eval.
+func codeOption(s string) bool {
+	switch s {
+	case "-r", "--eval", "--exec", "--print", "-p", "-pe", "eval":
+		return true
+	}
+	return len(s) > 1 && len(s) <= 5 && s[0] == '-' && s[1] != '-' && strings.IndexByte("ceE", s[len(s)-1]) >= 0
+}
+
 // program judges program text of any language.
 func (w *walker) program(c *call, a arg) {
 	low := strings.ToLower(a.s)
+	w.sends(c, low)
 	for _, p := range []string{"shutil.rmtree", "rmsync(", "fs.rm(", "rimraf", "fileutils.rm_rf", "remove_tree", "rmtree(", "deltree", "fs.rmdirsync", "os.removedirs"} {
 		if i := strings.Index(low, p); i >= 0 {
-			w.effect(CodeDelete, broadString(low[i:]), c.start, c.end)
+			// A variable may hold what is named elsewhere.
+			literal := strings.IndexByte("'\"`", firstByte(strings.TrimLeft(low[i+len(p):], "( "))) >= 0
+			w.effect(CodeDelete, broadString(low[i:]) || !literal && broadAnywhere(low), c.start, c.end)
+		}
+	}
+	for _, p := range []string{"os.remove(", "unlink(", "unlinksync(", "unlink glob", "unlink <", "file.delete", "os.rmdir(", "rm_f", "rm_r"} {
+		if i := strings.Index(low, p); i >= 0 {
+			all := strings.Contains(low, "glob") || strings.Contains(low, "walk(") || strings.Contains(low, "iterdir") || strings.Contains(low, "readdir") ||
+				strings.Contains(low, "listdir") || strings.Contains(low, "scandir") || strings.Contains(low, "find(") || strings.Contains(low, "dir[") || strings.HasPrefix(p, "unlink <")
+			hard := all && broadAnywhere(low)
+			w.effect(CodeDelete, hard, c.start, c.end)
+			if s := quotedArguments(a.s[i+len(p):]); s != "" && strings.HasSuffix(p, "(") {
+				w.deletes(c, arg{s: s}, false, false)
+			}
+		}
+	}
+	if c.name == "ruby" || c.name == "perl" || c.name == "php" {
+		if _, s, ok := strings.Cut(a.s, "`"); ok {
+			if s, _, ok = strings.Cut(s, "`"); ok {
+				w.nested(s, a)
+			}
 		}
 	}
 	if strings.Contains(low, "exec(base64") || strings.Contains(low, "b64decode") && (strings.Contains(low, "exec(") || strings.Contains(low, "eval(")) || strings.Contains(low, "eval(atob") {
@@ -198,7 +254,7 @@ func (w *walker) program(c *call, a arg) {
 	if strings.Contains(low, "socket") && (strings.Contains(low, "dup2") || strings.Contains(low, "/bin/sh") || strings.Contains(low, "/bin/bash")) {
 		w.effect(RemoteShell, true, c.start, c.end)
 	}
-	for _, p := range []string{"os.system(", "subprocess.", "os.popen(", "exec(", "execsync(", "system(", "spawn(", "popen(", "do shell script"} {
+	for _, p := range []string{"os.system(", "subprocess.", "os.popen(", "exec(", "execsync(", "system(", "spawn(", "popen(", "do shell script", "exec ", "system ", "%x(", "qx(", "qx{", "spawnsync(", "shell_exec("} {
 		for rest, n := low, 0; n < 8; n++ {
 			i := strings.Index(rest, p)
 			if i < 0 {
@@ -211,14 +267,36 @@ func (w *walker) program(c *call, a arg) {
 			}
 		}
 	}
+	if w.pids.ours && strings.Contains(low, "kill") {
+		w.effect(SelfProtection, true, c.start, c.end)
+	}
 	w.sql(c, a.s)
 }
 
 // broadString reports whether the first string literal names a root or a home.
 func broadString(s string) bool {
 	s = s[:min(len(s), 200)]
-	for _, q := range []string{`"/"`, `'/'`, `"~`, `'~`, "expanduser", "home()", "homedir", "'/home", `"/home`, `'/etc`, `"/etc`, `'/usr`, `"/usr`, "'/var", `"/var`, `("c:`, "('c:", "path.home", "env.home", "environ['home", `environ["home`} {
+	for _, q := range []string{`"/"`, `'/'`, `"~`, `'~`, "expanduser", "home()", "homedir", "'/home", `"/home`, `<~`, `</home`, `"$home`, "glob ~", `'/root`, `"/root`, `'/etc`, `"/etc`, `'/usr`, `"/usr`, "'/var", `"/var`, `("c:`, "('c:", "path.home", "env.home", "environ['home", `environ["home`} {
 		if strings.Contains(s, q) {
+			return true
+		}
+	}
+	return false
+}
+
+func firstByte(s string) byte {
+	if s == "" {
+		return 0
+	}
+	return s[0]
+}
+
+// broadAnywhere is broadString for the first kilobytes of a program.
+func broadAnywhere(s string) bool {
+	const longest, step = 4 << 10, 160
+	s = s[:min(len(s), longest)]
+	for i := 0; i < len(s); i += step {
+		if broadString(s[i:]) {
 			return true
 		}
 	}

@@ -15,13 +15,16 @@ type arg struct {
 	s          string
 	start, end int
 	changed    bool // the source reads differently
+	secret     bool // what is put there are credentials
+	computed   bool // a substitution that only the running shell knows is in it
 	// What a substitution in the word puts there.
 	fetched, decoded bool
+	roots            []string // it is a list of what lies below these, as find prints it
 }
 
 // origin is that of an input which is the word itself.
 func (a arg) origin() origin {
-	return origin{literal: a.s, known: true, fetched: a.fetched, decoded: a.decoded}
+	return origin{literal: a.s, known: true, fetched: a.fetched, decoded: a.decoded, roots: a.roots, secret: a.secret}
 }
 
 func (a arg) known() bool { return !strings.Contains(a.s, unknown) }
@@ -29,29 +32,39 @@ func (a arg) known() bool { return !strings.Contains(a.s, unknown) }
 // origin says where a command's standard input, or a substitution's text,
 // comes from.
 type origin struct {
-	fetched bool   // downloaded
-	decoded bool   // decoded or decrypted
-	literal string // written in the command itself
-	known   bool   // literal is all of it
+	fetched bool     // downloaded
+	decoded bool     // decoded or decrypted
+	literal string   // written in the command itself
+	known   bool     // literal is all of it
+	roots   []string // it lists what lies below these paths
+	some    bool     // of which only what has a name
+	secret  bool     // credentials, or the environment, which holds them
 }
 
 func (o origin) and(p origin) origin {
 	o.fetched = o.fetched || p.fetched
 	o.decoded = o.decoded || p.decoded
+	o.secret = o.secret || p.secret
+	if len(o.roots) == 0 {
+		o.roots, o.some = p.roots, p.some
+	}
 	return o
 }
 
 // walker follows one text's commands in the order in which they are written.
 type walker struct {
-	env   *Env
-	src   string
-	fixed *[2]int // where everything lies, inside a nested text
-	depth int
-	vars  map[string]string
-	cwd   string          // "" is the workspace; unknown after cd to who knows where
-	files map[string]bool // files that this text downloaded or decoded
-	pids  bool            // auditd's process id was asked for
-	res   *Result
+	env     *Env
+	src     string
+	fixed   *[2]int // where everything lies, inside a nested text
+	depth   int
+	vars    map[string]string
+	cwd     string          // "" is the workspace; unknown after cd to who knows where
+	files   map[string]bool // files that this text downloaded or decoded
+	at      string          // the directory that cd led to, for comparing paths; "" is the workspace
+	pids    processIDs
+	secrets map[string]bool // variables that hold credentials
+	own     []string        // auditd's own paths, as abs writes them
+	res     *Result
 }
 
 func (w *walker) effect(rule Rule, hard bool, start, end int) {
@@ -85,7 +98,7 @@ func (w *walker) nested(text string, a arg) {
 	in := *w
 	in.src, in.fixed, in.depth = text, &[2]int{a.start, a.end}, w.depth+1
 	in.shell(text)
-	w.pids = w.pids || in.pids
+	w.pids = in.pids
 }
 
 func (w *walker) stmts(list []*syntax.Stmt) {
@@ -99,7 +112,11 @@ func (w *walker) stmt(s *syntax.Stmt, stdin origin) origin {
 	stdin = w.redirects(s, stdin)
 	switch c := s.Cmd.(type) {
 	case *syntax.CallExpr:
-		return w.call(c, stdin, s)
+		o := w.call(c, stdin, s)
+		if o.fetched || o.decoded {
+			w.lands(s)
+		}
+		return o
 	case *syntax.BinaryCmd:
 		left := w.stmt(c.X, stdin)
 		if c.Op == syntax.Pipe || c.Op == syntax.PipeAll {
@@ -107,9 +124,9 @@ func (w *walker) stmt(s *syntax.Stmt, stdin origin) origin {
 		}
 		return left.and(w.stmt(c.Y, stdin))
 	case *syntax.Subshell:
-		cwd := w.cwd
+		cwd, at := w.cwd, w.at
 		o := w.list(c.Stmts, stdin)
-		w.cwd = cwd
+		w.cwd, w.at = cwd, at
 		return o
 	case *syntax.Block:
 		return w.list(c.Stmts, stdin)
@@ -119,7 +136,7 @@ func (w *walker) stmt(s *syntax.Stmt, stdin origin) origin {
 			stdin = stdin.and(w.list(c.Then, stdin))
 		}
 	case *syntax.WhileClause:
-		w.stmts(c.Cond)
+		w.list(c.Cond, stdin)
 		return w.list(c.Do, stdin)
 	case *syntax.ForClause:
 		return w.loop(c, stdin)
@@ -136,6 +153,9 @@ func (w *walker) stmt(s *syntax.Stmt, stdin origin) origin {
 		return w.stmt(c.Body, stdin)
 	case *syntax.DeclClause:
 		w.assign(c.Args)
+		if len(c.Args) == 0 || len(c.Args) == 1 && c.Args[0].Value != nil && c.Args[0].Naked && c.Args[0].Value.Lit() == "-p" {
+			return origin{secret: true}
+		}
 	case *syntax.TimeClause:
 		if c.Stmt != nil {
 			return w.stmt(c.Stmt, stdin)
@@ -172,7 +192,7 @@ func (w *walker) loop(c *syntax.ForClause, stdin origin) origin {
 		if n++; n > maxItems || w.depth >= 2 {
 			continue
 		}
-		w.set(it.Name.Value, a.s)
+		w.set(it.Name.Value, pick(len(a.roots) > 0, below(a.roots, false), a.s))
 		w.depth++
 		out = out.and(w.list(c.Do, stdin))
 		w.depth--
@@ -219,6 +239,13 @@ func (w *walker) assign(list []*syntax.Assign) {
 				v.s = w.vars[a.Name.Value] + v.s
 			}
 			w.set(a.Name.Value, v.s)
+			w.environment(a.Name.Value, v)
+			if v.secret && len(w.secrets) < 64 {
+				if w.secrets == nil {
+					w.secrets = map[string]bool{}
+				}
+				w.secrets[a.Name.Value] = true
+			}
 		}
 		if a.Array != nil {
 			for _, e := range a.Array.Elems {
@@ -243,7 +270,7 @@ func (w *walker) redirects(s *syntax.Stmt, stdin origin) origin {
 		case r.Op == syntax.RdrIn:
 			a := w.word(r.Word)
 			w.protect(a, start, end)
-			stdin = origin{fetched: a.fetched || w.files[a.s], decoded: a.decoded}
+			stdin = origin{fetched: a.fetched || w.files[a.s], decoded: a.decoded, roots: a.roots, secret: a.secret || Sensitive(a.s)}
 			w.devTCP(a, start, end)
 		default:
 			a := w.word(r.Word)
@@ -267,6 +294,7 @@ func (w *walker) devTCP(a arg, start, end int) {
 // writes judges a file that is written over or added to.
 func (w *walker) writes(a arg, start, end int) {
 	p := w.abs(a.s)
+	w.changes(a, start, end)
 	switch {
 	case blockDevice(p):
 		w.effect(DiskWrite, true, start, end)

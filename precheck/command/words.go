@@ -51,14 +51,25 @@ func (w *walker) part(b *strings.Builder, part syntax.WordPart, a *arg, first bo
 		a.changed = true
 		o := w.list(p.Stmts, origin{})
 		a.fetched, a.decoded = a.fetched || o.fetched, a.decoded || o.decoded
+		a.roots, a.secret = o.roots, a.secret || o.secret
 		if o.known && o.literal != "" && b.Len() < maxExpanded {
 			b.WriteString(strings.TrimRight(o.literal, "\n"))
+			return
+		}
+		a.computed = true
+		b.WriteString(unknown)
+	case *syntax.ArithmExp:
+		a.changed = true
+		if n, ok := w.arithmetic(p.X); ok {
+			b.WriteString(strconv.FormatInt(n, 10))
 			return
 		}
 		b.WriteString(unknown)
 	case *syntax.ProcSubst:
 		o := w.list(p.Stmts, origin{})
+		a.roots, a.secret = o.roots, a.secret || o.secret
 		a.fetched, a.decoded = a.fetched || o.fetched, a.decoded || o.decoded
+		a.roots, a.secret = o.roots, a.secret || o.secret
 		b.WriteString(unknown)
 	case *syntax.ExtGlob:
 		b.WriteString("*")
@@ -73,12 +84,16 @@ func (w *walker) param(b *strings.Builder, p *syntax.ParamExp, a *arg) {
 	if p.Param != nil {
 		name = p.Param.Value
 	}
+	a.secret = a.secret || w.secrets[name]
 	plain := p.Exp == nil && p.Slice == nil && p.Repl == nil && p.Index == nil && !p.Excl && !p.Length
 	switch v, ok := w.vars[name]; {
 	case ok && plain && b.Len() < maxExpanded:
+		a.computed = a.computed || strings.Contains(v, unknown)
 		b.WriteString(v)
 	case name == "HOME":
 		b.WriteString("~")
+	case xdg[name] != "":
+		b.WriteString(xdg[name])
 	case name == "PWD":
 		b.WriteString(".")
 	case name == "IFS":
@@ -90,6 +105,64 @@ func (w *walker) param(b *strings.Builder, p *syntax.ParamExp, a *arg) {
 	default:
 		b.WriteString(unknown)
 	}
+}
+
+// xdg holds where the base directories are unless the environment moves them.
+// Where it does, auditd's own directories are among the protected ones.
+var xdg = map[string]string{"XDG_CONFIG_HOME": "~/.config", "XDG_STATE_HOME": "~/.local/state", "XDG_DATA_HOME": "~/.local/share",
+	"XDG_CACHE_HOME": "~/.cache", "XDG_RUNTIME_DIR": "/run/user/0"}
+
+// arithmetic evaluates what is made of numbers and of variables that hold
+// them. The parser's nesting bounds its recursion.
+func (w *walker) arithmetic(x syntax.ArithmExpr) (int64, bool) {
+	switch x := x.(type) {
+	case *syntax.Word:
+		s := x.Lit()
+		if v, ok := w.vars[s]; ok {
+			s = v
+		} else if s == "" && len(x.Parts) == 1 {
+			if p, ok := x.Parts[0].(*syntax.ParamExp); ok && p.Param != nil {
+				s = w.vars[p.Param.Value]
+			}
+		}
+		n, err := strconv.ParseInt(s, 0, 64)
+		return n, err == nil
+	case *syntax.ParenArithm:
+		return w.arithmetic(x.X)
+	case *syntax.UnaryArithm:
+		n, ok := w.arithmetic(x.X)
+		switch x.Op {
+		case syntax.Minus:
+			return -n, ok
+		case syntax.Plus:
+			return n, ok
+		}
+	case *syntax.BinaryArithm:
+		a, ok := w.arithmetic(x.X)
+		b, ok2 := w.arithmetic(x.Y)
+		if !ok || !ok2 {
+			return 0, false
+		}
+		switch x.Op {
+		case syntax.Add:
+			return a + b, true
+		case syntax.Sub:
+			return a - b, true
+		case syntax.Mul:
+			return a * b, true
+		case syntax.Quo:
+			if b != 0 {
+				return a / b, true
+			}
+		case syntax.Rem:
+			if b != 0 {
+				return a % b, true
+			}
+		case syntax.Xor:
+			return a ^ b, true
+		}
+	}
+	return 0, false
 }
 
 // call follows a simple command.
@@ -105,7 +178,7 @@ func (w *walker) call(c *syntax.CallExpr, stdin origin, s *syntax.Stmt) origin {
 	for _, word := range c.Args {
 		for _, b := range w.braces(word) {
 			a := w.word(b)
-			in.fetched, in.decoded = in.fetched || a.fetched, in.decoded || a.decoded
+			in.fetched, in.decoded, in.secret = in.fetched || a.fetched, in.decoded || a.decoded, in.secret || a.secret
 			// An unquoted variable is split at blanks.
 			if len(b.Parts) == 1 && a.changed && strings.IndexByte(a.s, ' ') >= 0 {
 				if _, ok := b.Parts[0].(*syntax.ParamExp); ok {

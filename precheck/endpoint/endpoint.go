@@ -206,6 +206,7 @@ var rebinders = map[string]Kind{
 
 var names = map[string]Kind{
 	"localhost": Loopback, "localhost.localdomain": Loopback, "ip6-localhost": Loopback, "ip6-loopback": Loopback,
+	"localhost4": Loopback, "localhost6": Loopback, "localhost4.localdomain4": Loopback, "localhost6.localdomain6": Loopback, "ip6-localnet": Private,
 	"host.docker.internal": Loopback, "gateway.docker.internal": Loopback, "host.containers.internal": Loopback, "host.lima.internal": Loopback,
 	"metadata": Metadata, "metadata.google.internal": Metadata, "metadata.goog": Metadata, "instance-data": Metadata,
 	"instance-data.ec2.internal": Metadata, "metadata.tencentyun.com": Metadata, "kubernetes": Internal, "kubernetes.default": Internal,

@@ -15,7 +15,7 @@ func TestParseSeesThroughEveryFormOfAPrivateHost(t *testing.T) {
 		"169.254.169.254": Metadata, "2852039166": Metadata, "0xa9fea9fe": Metadata, "[::ffff:169.254.169.254]": Metadata,
 		"metadata.google.internal": Metadata, "100.100.100.200": Metadata, "[fd00:ec2::254]": Metadata,
 		"db.internal": Internal, "printer.local": Internal, "wiki.corp": Internal, "api.default.svc": Internal, "x.svc.cluster.local": Internal,
-		"host.docker.internal:2375": Loopback,
+		"host.docker.internal:2375": Loopback, "localhost6": Loopback, "localhost6.localdomain6:80": Loopback,
 
 		"example.com": Public, "8.8.8.8": Public, "172.32.0.1": Public, "localhost.example.com": Public, "127.0.0.1.example.com": Public,
 		"[2001:db8::1]": Public, "1.2.3.4.5": Public, "999.1.1.1": Public, "nip.io": Public, "internal.example.com": Public,
