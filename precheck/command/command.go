@@ -26,6 +26,9 @@ const (
 	maxDepth = 6
 	// maxCalls bounds the simple commands looked at in one text.
 	maxCalls = 4096
+	// maxNested bounds the bytes of all texts within arguments together: they are
+	// parsed again, and several options may hand the same one on.
+	maxNested = 8 * MaxText
 	// maxEffects bounds what is reported; the first ones decide.
 	maxEffects = 64
 )
@@ -67,6 +70,8 @@ type Result struct {
 	Inert []Arg
 	// Calls is the number of simple commands.
 	Calls int
+
+	nested int // bytes of the texts within arguments
 }
 
 // Env is what the owner says about the machine.

@@ -305,6 +305,8 @@ func BenchmarkShell(b *testing.B) {
 		"backtick": strings.Repeat("`", 60<<10),
 		"doubling": "a=xxxxxxxxxxxxxxxx;" + strings.Repeat("a=$a$a;", 100) + strings.Repeat("echo $a$a$a$a$a$a$a$a;", 2000),
 		"loops":    strings.Repeat("for i in a b c d e; do ", 20) + "x" + strings.Repeat("; done", 20),
+		"lists":    "find " + strings.Repeat("a ", 10<<10) + strings.Repeat("| xargs rm ", 4<<10),
+		"programs": strings.Repeat("awk 'system(\"perl -e x\")' | pkill '.{999}';", 1200),
 		"pipes":    strings.Repeat("a|", 30<<10) + "a",
 	} {
 		b.Run(name, func(b *testing.B) {

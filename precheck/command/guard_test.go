@@ -116,6 +116,10 @@ func TestAuditdsProcessUnderEveryName(t *testing.T) {
 
 		"python3 -c 'import os; os.kill(int(os.popen(\"pgrep auditd\").read()),9)'": "hard self-protection",
 
+		"kill $(ps aux | awk '/auditd/{print $2}')": "hard self-protection",
+		"pkill 'a{1}u{1}ditd'":                      "hard self-protection",
+
+		"kill $(ps aux | awk '/node/{print $2}')": "soft process-kill",
 		"kill -9 4711":                      "soft process-kill",
 		"kill $(pgrep node)":                "soft process-kill",
 		"kill $(lsof -t -i:3000)":           "soft process-kill",

@@ -21,6 +21,9 @@ func (w *walker) matches(pattern string, full bool) bool {
 	if pattern == "" || len(pattern) > longest || strings.Contains(pattern, unknown) {
 		return false
 	}
+	if strings.Count(pattern, "{") > 1 {
+		return true // repetitions multiply, and nobody needs them for a name
+	}
 	re, err := regexp.Compile(pattern)
 	if err != nil {
 		return strings.Contains(serving, pattern)
@@ -57,7 +60,12 @@ func (w *walker) processes(c *call) {
 		}
 	case "grep", "egrep", "awk", "rg":
 		if w.pids.listed && len(ops) > 0 {
-			w.pids.ours = w.pids.ours || w.matches(strings.Trim(ops[0].s, "/{} "), true) || w.namesPort(ops[0].s)
+			pattern := ops[0].s
+			if c.name == "awk" {
+				_, pattern, _ = strings.Cut(pattern, "/")
+				pattern, _, _ = strings.Cut(pattern, "/")
+			}
+			w.pids.ours = w.pids.ours || w.matches(pattern, true) || w.namesPort(ops[0].s)
 		}
 	case "kill":
 		n := len(c.args)

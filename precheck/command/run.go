@@ -356,7 +356,7 @@ func (w *walker) find(c *call) {
 		}
 	}
 	c.stdin = origin{some: filtered}
-	for _, r := range roots {
+	for _, r := range roots[:min(len(roots), 16)] { // each is judged again by what reads the list
 		c.stdin.roots = append(c.stdin.roots, r.s)
 	}
 	w.seeks(c, roots)

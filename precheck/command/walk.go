@@ -95,6 +95,10 @@ func (w *walker) nested(text string, a arg) {
 		w.limit(LimitNesting)
 		return
 	}
+	if w.res.nested += len(text); w.res.nested > maxNested || w.res.Calls > maxCalls {
+		w.limit(LimitCalls)
+		return
+	}
 	in := *w
 	in.src, in.fixed, in.depth = text, &[2]int{a.start, a.end}, w.depth+1
 	in.shell(text)
