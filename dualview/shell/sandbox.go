@@ -111,6 +111,9 @@ func (s *sandbox) run(ctx context.Context, mounts []mountPoint, dir string, argv
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr
 	cmd.ExtraFiles = []*os.File{statusW, filterR, passwdR, blockR}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// All of it is killed, not the first process alone: what it has made waits
+	// to be let go, and would take the end of our side of the pipe for that.
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
 	if err := cmd.Start(); err != nil {
 		return failed(err)
@@ -123,7 +126,7 @@ func (s *sandbox) run(ctx context.Context, mounts []mountPoint, dir string, argv
 		_, checkErr = blockW.Write([]byte{1})
 	}
 	if checkErr != nil {
-		cmd.Process.Kill()
+		_ = cmd.Cancel() // it may have ended by itself
 		cmd.Wait()
 		if ctx.Err() != nil {
 			return -1, ctx.Err()
