@@ -137,7 +137,7 @@ func softly(r Rule) func(*walker, *call) {
 		}
 		switch c.name {
 		case "shutdown", "reboot", "halt", "poweroff", "stop-computer":
-			w.effect(r, !has(c.args, "--help", "-h", "--version") || c.name == "shutdown", c.start, c.end)
+			w.effect(r, !has(c.args, "--help", "-h", "--version", "--wtmp-only", "-w") || c.name == "shutdown", c.start, c.end)
 			return
 		}
 		w.effect(r, false, c.start, c.end)
