@@ -265,7 +265,7 @@ func FuzzCheck(f *testing.F) {
 		s = strings.ToValidUTF8(s, "?")
 		fl := &schema.Flow{Payload: s, Sink: schema.Sink{Kind: schema.SinkKind(sink % 14)}}
 		if err := fl.Complete(0); err != nil {
-			t.Skip()
+			return
 		}
 		sane(t, s, c.Check(fl))
 		out, back := c.Redact(s)
