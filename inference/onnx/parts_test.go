@@ -177,8 +177,13 @@ func FuzzWiden(f *testing.F) {
 			return
 		}
 		s := widen(text, schema.Span{Start: int(a), End: int(b)})
-		if s.Start > int(a) || s.End < int(b) || s.Start < 0 || s.End > len(text) {
+		if s.Start < 0 || s.End > len(text) || s.Start > s.End {
 			t.Fatalf("[%d,%d) became [%d,%d) of %d", a, b, s.Start, s.End, len(text))
+		}
+		// Nothing but signs is lost at the ends.
+		if s.Start > int(a) && strings.ContainsFunc(text[a:min(s.Start, int(b))], wordRune) ||
+			s.End < int(b) && strings.TrimRightFunc(text[max(s.End, int(a)):b], closing) != "" {
+			t.Fatalf("[%d,%d) became [%d,%d) and lost %q", a, b, s.Start, s.End, text[a:b])
 		}
 		if !utf8.ValidString(text[:s.Start]) || !utf8.ValidString(text[s.Start:s.End]) {
 			t.Fatalf("[%d,%d) cuts a character", s.Start, s.End)
