@@ -15,9 +15,9 @@ import (
 // Markers stand in a rewrite for what was taken out. They are the only text
 // that a rewrite adds.
 const (
-	MarkRedacted  = "[redacted]"                                 // a secret
-	MarkRemoved   = "[removed]"                                  // anything else
-	MarkUntrusted = "[untrusted content, unsafe parts removed] " // before a text that enters the agent's context
+	MarkRedacted  = schema.MaskSecret    // a secret
+	MarkRemoved   = schema.MaskRemoved   // anything else
+	MarkUntrusted = schema.MarkUntrusted // before a text that enters the agent's context
 )
 
 // errNothingCut says that a rewrite names a span without anything to remove.
