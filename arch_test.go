@@ -27,7 +27,7 @@ var mayImport = map[string]string{
 	"escalation":              "schema",
 	"policy":                  "schema escalation",
 	"firewall":                "schema inference escalation policy",
-	"isolate":                 "schema firewall dualview dualview/fileview dualview/mediate dualview/policy",
+	"isolate":                 "schema api firewall dualview dualview/fileview dualview/mediate dualview/policy",
 	"inference/anthropic":     "schema inference prompts inference/textmodel",
 	"inference/inferencetest": "schema inference prompts",
 	"inference/ollama":        "schema inference inference/textmodel prompts internal/durable",

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"example.org/auditd/api"
 	"example.org/auditd/dualview/mediate"
 	"example.org/auditd/firewall"
 	"example.org/auditd/schema"
@@ -30,6 +31,10 @@ type Config struct {
 	// says why, and every event is stopped.
 	Mediator *mediate.Mediator
 	Missing  string
+	// Inspect asks a model that decides nothing about symbols; nil refuses.
+	Inspect func(context.Context, *api.Inspection) schema.Outcome
+	// Rules are the owner's; nil refuses to change them.
+	Rules    *Rules
 	Deadline time.Duration // for an event whose host gives no shorter one
 	MaxBody  int           // bytes of one text of an event
 	Now      func() time.Time

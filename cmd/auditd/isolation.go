@@ -26,6 +26,7 @@ import (
 // agent. A nil one isolates nobody.
 type isolation struct {
 	*isolate.Events
+	*isolate.Owner
 	agents []string // globs, for messages
 	path   string   // the owner's isolation.yaml
 	policy atomic.Pointer[dvpolicy.Policy]
@@ -45,13 +46,14 @@ func openIsolation(ctx context.Context, d *daemon, secrets func(string) [][2]int
 	if len(agents) == 0 {
 		return nil, nil
 	}
-	iso := &isolation{agents: agents, path: d.cfg.isolationFile}
+	iso := &isolation{Owner: new(isolate.Owner), agents: agents, path: d.cfg.isolationFile}
 	p, err := loadIsolation(iso.path)
 	if err != nil {
 		return nil, err
 	}
 	iso.policy.Store(p)
-	cfg := isolate.Config{Firewall: d.firewall, Deadline: time.Duration(d.cfg.Deadline), MaxBody: d.cfg.MaxPayload, Now: time.Now, Logger: d.logger}
+	rules := &isolate.Rules{Path: iso.path, Ask: d.queue.Ask, Redeem: d.queue.Redeem, Changed: iso.reload, Now: time.Now}
+	cfg := isolate.Config{Rules: rules, Firewall: d.firewall, Deadline: time.Duration(d.cfg.Deadline), MaxBody: d.cfg.MaxPayload, Now: time.Now, Logger: d.logger}
 	if cfg.Mediator, err = iso.mediator(ctx, d, secrets, getenv("HOME")); err != nil {
 		cfg.Mediator, cfg.Missing = nil, err.Error()
 	}
@@ -74,11 +76,13 @@ func (iso *isolation) mediator(ctx context.Context, d *daemon, secrets func(stri
 		home = "" // nothing lies below it
 	}
 	iso.views, err = fileview.New(fileview.Config{Table: iso.table, DB: d.db, Dir: filepath.Join(d.cfg.State, "views"), Owner: ownerName,
-		FileTrust: func(path, workspace string) string { return iso.policy.Load().FileTrust(path, workspace) }, Alive: shell.Alive, Home: home, Logger: d.logger})
+		FileTrust: func(path, workspace string) string { return iso.policy.Load().FileTrust(path, workspace) }, Rules: func() string { return string(iso.policy.Load().Digest()) },
+		Alive: shell.Alive, Home: home, Logger: d.logger})
 	if err != nil {
 		return nil, err
 	}
 	d.close = append(d.close, iso.views.Close)
+	iso.Owner = &isolate.Owner{Table: iso.table, Store: iso.views, Name: ownerName, Now: time.Now}
 	runner, err := shell.New(ctx, shell.Config{Views: iso.views, Table: iso.table})
 	if err != nil {
 		return nil, err
@@ -116,6 +120,19 @@ func (iso *isolation) Event(ctx context.Context, e *schema.Event, cred schema.Cr
 		return schema.Outcome{Reason: "isolation_unavailable", Message: "Stopped: this agent is to be isolated, and the daemon does not isolate."}
 	}
 	return iso.Events.Event(ctx, e, cred, mode)
+}
+
+// reload puts changed rules in force, for files too.
+func (iso *isolation) reload() error {
+	p, err := loadIsolation(iso.path)
+	if err != nil {
+		return err
+	}
+	iso.policy.Store(p)
+	if iso.views != nil {
+		iso.views.Reapply()
+	}
+	return nil
 }
 
 // loadIsolation reads the owner's rules of isolation; without a file the shipped

@@ -96,8 +96,14 @@ func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string,
 	if d.isolated, err = openIsolation(ctx, d, checker.Secrets, getenv); err != nil {
 		return nil, err
 	}
+	// An interface that holds a nil pointer would not be nil.
+	var joined httpapi.Isolation
+	if d.isolated != nil {
+		joined = d.isolated
+	}
 	d.server, err = httpapi.New(httpapi.Config{
-		Audit: d.firewall.Audit, Event: d.event,
+		Isolation: joined,
+		Audit:     d.firewall.Audit, Event: d.event,
 		Approvals: d.queue, Log: d.log,
 		Ready: d.missing, Models: d.judges.Models, Policy: d.policyInfo,
 		Thresholds: d.policy.Thresholds,
