@@ -47,6 +47,7 @@ var mayImport = map[string]string{
 	"install":                  "schema claudehook internal/durable install/provider",
 	"install/provider":         "",
 	"mcpproxy":                 "schema internal/durable",
+	"modelproxy":               "schema",
 	"demo":                     "schema",
 	"client":                   "schema api",
 	"bench":                    "schema",
