@@ -51,7 +51,7 @@ var mayImport = map[string]string{
 	"demo":                     "schema",
 	"client":                   "schema api",
 	"bench":                    "schema",
-	"cmd/auditd":               "schema api approval auditlog bench bench/auditor claudehook client credential demo escalation firewall httpapi install inference inference/anthropic inference/ollama inference/onnx inference/openai internal/durable mcpproxy models policy precheck sqlite bench/cases bench/quality bench/report bench/peer bench/tune",
+	"cmd/auditd":               "schema api approval auditlog bench bench/auditor claudehook client credential demo escalation firewall httpapi install inference inference/anthropic inference/ollama inference/onnx inference/openai internal/durable mcpproxy modelproxy models policy precheck sqlite bench/cases bench/quality bench/report bench/peer bench/tune",
 	"bench/cases":              "schema",
 	"bench/quality":            "schema inference bench/auditor bench/cases",
 	"bench/peer":               "schema bench/cases",

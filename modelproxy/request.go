@@ -63,7 +63,7 @@ func (p *Proxy) prepare(ctx context.Context, t *target, r *request) (s scope, ch
 		s.session = p.conversation(r)
 	}
 	if t.Hooks && !p.cfg.Memory.watched(s) {
-		return s, false, refuse(403, "permission_error", "the hooks of this session have reported nothing lately, so its requests are not passed on; run `auditd status`, or begin the session anew")
+		return s, false, refuse(400, "invalid_request_error", "the hooks of this session have reported nothing lately, so its requests are not passed on; run `auditd status`, or begin the session anew")
 	}
 	if r.previous != "" && !p.cfg.Memory.lookup(p.cfg.Memory.digest(kindResponse, s, "", r.previous)).passed {
 		return s, false, badRequest("the request builds on an answer that did not come through this proxy")
@@ -354,7 +354,7 @@ func (x *place) withhold(why string) error {
 	text := withheld + why
 	switch x.kind {
 	case kindSystem:
-		return refuse(403, "permission_error", "%s: the system prompt was stopped. %s", x.at, why)
+		return refuse(400, "invalid_request_error", "%s: the system prompt was stopped. %s", x.at, why)
 	case kindDefinition:
 		withholdDefinition(x.node, text)
 	case kindCalled:

@@ -18,6 +18,9 @@ import (
 // TokenHeader is where the token may be sent when it is not in the path.
 const TokenHeader = "X-Auditd-Token"
 
+// bodyWait is how long a request may take to arrive.
+const bodyWait = time.Minute
+
 // dialect is one API of a provider.
 type dialect interface {
 	// read finds what a request holds. Its error is a *refusal.
@@ -194,7 +197,7 @@ func (p *Proxy) serve(w *watch, r *http.Request, t *target, path string) *refusa
 	if e.dialect == nil {
 		return p.plainly(ctx, w, r, t, e)
 	}
-	body, ref := p.body(r)
+	body, ref := p.body(w, r)
 	if ref != nil {
 		return ref
 	}
@@ -236,13 +239,18 @@ func asRefusal(err error) *refusal {
 }
 
 // body reads a request's body.
-func (p *Proxy) body(r *http.Request) ([]byte, *refusal) {
+func (p *Proxy) body(w http.ResponseWriter, r *http.Request) ([]byte, *refusal) {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		return nil, refuse(http.StatusUnsupportedMediaType, "invalid_request_error", "Content-Type must be application/json")
 	}
 	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
 		return nil, refuse(http.StatusUnsupportedMediaType, "invalid_request_error", "the body must not be compressed")
 	}
+	// The deadline is for the body alone: after it the connection is only
+	// watched for its end, and an answer may take long.
+	c := http.NewResponseController(w)
+	_ = c.SetReadDeadline(time.Now().Add(bodyWait))
+	defer func() { _ = c.SetReadDeadline(time.Time{}) }()
 	body, err := io.ReadAll(io.LimitReader(r.Body, int64(p.cfg.MaxRequest)+1))
 	if err != nil {
 		return nil, badRequest("the body could not be read to its end")

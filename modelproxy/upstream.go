@@ -134,7 +134,7 @@ func unreachable(ctx context.Context, err error) *refusal {
 func (p *Proxy) plainly(ctx context.Context, w *watch, r *http.Request, t *target, e endpoint) *refusal {
 	var body io.Reader
 	if e.method == http.MethodPost {
-		data, ref := p.body(r)
+		data, ref := p.body(w, r)
 		if ref != nil {
 			return ref
 		}
