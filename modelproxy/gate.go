@@ -91,6 +91,15 @@ func (g *gate) said(text string) {
 	}
 }
 
+// noteShown notes a text that has been through a speech of this gate: where a
+// symbol was resolved in it, that one has noted it.
+func (g *gate) noteShown(text string) {
+	m := g.p.cfg.Memory
+	if m.lookup(m.digest(kindSaid, g.s, "", strings.TrimSpace(text))).replace == nil {
+		g.said(text)
+	}
+}
+
 // answered notes an answer's id, which a later request may build on.
 func (g *gate) answered(id string) {
 	if id != "" && word(id) {

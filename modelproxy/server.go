@@ -59,6 +59,22 @@ func endpoints(api string) []endpoint {
 			{http.MethodPost, "/v1/messages/count_tokens", "/v1/messages/count_tokens", anthropic{}, true},
 			{http.MethodGet, "/v1/models", "/v1/models", nil, false},
 		}
+	case "openai": // the provider's URL ends in /v1
+		return []endpoint{
+			{http.MethodPost, "/v1/chat/completions", "/chat/completions", chat{}, false},
+			{http.MethodPost, "/v1/responses", "/responses", responses{}, false},
+			{http.MethodGet, "/v1/models", "/models", nil, false},
+		}
+	case "ollama":
+		return []endpoint{
+			{http.MethodPost, "/api/chat", "/api/chat", ollama{}, false},
+			{http.MethodPost, "/v1/chat/completions", "/v1/chat/completions", chat{}, false},
+			{http.MethodPost, "/v1/responses", "/v1/responses", responses{}, false},
+			{http.MethodGet, "/v1/models", "/v1/models", nil, false},
+			{http.MethodGet, "/api/tags", "/api/tags", nil, false},
+			{http.MethodGet, "/api/version", "/api/version", nil, false},
+			{http.MethodPost, "/api/show", "/api/show", nil, false},
+		}
 	}
 	return nil
 }
@@ -82,7 +98,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}()
 	t, path, ref := p.route(r)
 	if t != nil {
-		api = t.API
+		if api = t.API; api == "ollama" && strings.HasPrefix(path, "/v1/") {
+			api = "openai"
+		}
 	} else if strings.Contains(r.URL.Path, "/v1/messages") {
 		api = "anthropic"
 	}

@@ -34,7 +34,9 @@ type speaker struct {
 	done, callsDone string
 }
 
-func speakers() []speaker { return []speaker{anthropicSpeaker()} }
+func speakers() []speaker {
+	return []speaker{anthropicSpeaker(), chatSpeaker(), responsesSpeaker(), ollamaSpeaker()}
+}
 
 func js(v any) string {
 	b, err := json.Marshal(v)
