@@ -68,6 +68,7 @@ type desk struct {
 	claude *install.ClaudeCode
 	front  *front
 	judge  *scriptedAuditor
+	base   func(model string) string // the base URL for a model's, where a proxy stands in front
 }
 
 // front stands between the agent and the daemon: it measures, and fails where
@@ -217,6 +218,10 @@ func (x *desk) run(steps []provider.Step, args ...string) (*provider.Server, str
 	if err != nil {
 		x.t.Fatal(err)
 	}
+	base := model.URL
+	if x.base != nil {
+		base = x.base(base)
+	}
 	work := filepath.Join(x.dir, "work")
 	if err := os.MkdirAll(work, 0o700); err != nil {
 		x.t.Fatal(err)
@@ -224,7 +229,7 @@ func (x *desk) run(steps []provider.Step, args ...string) (*provider.Server, str
 	cmd := exec.CommandContext(ctx, x.agent, append([]string{"-p", provider.Prompt("test"), "--strict-mcp-config", "--output-format", "json",
 		"--allowedTools", "Bash,Read,Write,Edit,Grep,Glob,Agent"}, args...)...)
 	cmd.Dir = work
-	cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + filepath.Join(x.dir, "home"), "ANTHROPIC_BASE_URL=" + model.URL, "ANTHROPIC_API_KEY=k",
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + filepath.Join(x.dir, "home"), "ANTHROPIC_BASE_URL=" + base, "ANTHROPIC_API_KEY=k",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1"}
 	cmd.WaitDelay = time.Second
 	var out, diag bytes.Buffer

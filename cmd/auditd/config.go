@@ -56,6 +56,9 @@ type Config struct {
 	// for a person. Secrets are taken out of what is sent to it.
 	Arbiter ArbiterConfig `yaml:"arbiter"`
 
+	// Proxy stands in front of the providers of agents' models.
+	Proxy ProxyConfig `yaml:"proxy"`
+
 	// Deadline is the budget of one call, such as 30s. The host's own time-out
 	// must be longer.
 	Deadline Duration `yaml:"deadline"`
@@ -136,6 +139,50 @@ type ArbiterConfig struct {
 	Model string `yaml:"model"`
 	// KeyFile is a file with the API key.
 	KeyFile string `yaml:"key_file"`
+}
+
+// ProxyConfig configures the proxy in front of model providers.
+type ProxyConfig struct {
+	// Listen is the TCP address of the proxy, a loopback one, or "off".
+	// Default 127.0.0.1:7842 where the API listens on 127.0.0.1:7841, and
+	// otherwise off.
+	Listen string `yaml:"listen"`
+	// Providers are the only places that requests may go to. Default: those
+	// that `auditd proxy` lists.
+	Providers []ProviderConfig `yaml:"providers"`
+}
+
+// ProviderConfig is one provider of models.
+type ProviderConfig struct {
+	// Name stands in the base URL that the agent is given.
+	Name string `yaml:"name"`
+	// API that the provider speaks: anthropic, openai or ollama.
+	API string `yaml:"api"`
+	// URL of the provider, https unless it is on this machine; for openai up
+	// to and including /v1.
+	URL string `yaml:"url"`
+	// Host is the agent's host name in the policy, such as claude-code.
+	// Default proxy.
+	Host string `yaml:"host"`
+	// KeyFile is a file with the provider's key, mode 0600, and KeyEnv a
+	// variable in the daemon's environment that holds it: then the agent need
+	// not have it. With neither, the agent's own key is passed on.
+	KeyFile string `yaml:"key_file"`
+	// KeyEnv: see key_file.
+	KeyEnv string `yaml:"key_env"`
+	// Hooks: the agent has auditd's hooks or plugin. Those decide about its
+	// calls, and a request of a session that they have not reported lately is
+	// refused.
+	Hooks bool `yaml:"hooks"`
+	// OwnerTexts: what stands in the conversation as the user's is yours, and
+	// not audited.
+	OwnerTexts bool `yaml:"owner_texts"`
+	// TrustInstructions: system prompts and tool descriptions are yours, and
+	// not audited.
+	TrustInstructions bool `yaml:"trust_instructions"`
+	// ResolveSymbols shows symbols in the model's answers resolved: for an
+	// agent without a hook for its messages.
+	ResolveSymbols bool `yaml:"resolve_symbols"`
 }
 
 // Duration is a time span in YAML, such as 30s or 24h.
@@ -284,6 +331,9 @@ func (c *Config) complete(getenv func(string) string) error {
 	}
 	if c.Arbiter.Backend != "off" && c.Arbiter.Model == "" {
 		return errors.New("arbiter.model: must be set")
+	}
+	if err := c.completeProxy(); err != nil {
+		return err
 	}
 	if c.State == "" || !filepath.IsAbs(c.State) {
 		return errors.New("state: must be an absolute path")

@@ -54,6 +54,11 @@ func (p *program) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	proxy, err := d.openProxy(ctx)
+	if err != nil {
+		return err
+	}
+	defer proxy.Close()
 	o := p.painter(p.stdout)
 	o.printf("auditd %s\n", version())
 	for _, l := range listeners {
@@ -62,6 +67,9 @@ func (p *program) serve(ctx context.Context) error {
 			where = "http://" + where
 		}
 		o.field("listens on", where)
+	}
+	if proxy.listener != nil {
+		o.field("model proxy", "http://"+proxy.listener.Addr().String()+" (`auditd proxy` gives the base URLs)")
 	}
 	o.field("hook token", client.TokenPath(cfg.State))
 	o.field("policy", d.policyInfo().Source)
@@ -76,13 +84,22 @@ func (p *program) serve(ctx context.Context) error {
 		logger.WarnContext(ctx, "the decision log was repaired after a crash; no answered decision was touched", "cut_bytes", r.CutBytes, "kept_records", r.Kept)
 	}
 	logger.InfoContext(ctx, "serving", "version", version(), "address", listeners[0].Addr().String(), "policy", d.policy.Digest(), "records", d.log.Size(), "took", time.Since(start).Round(time.Millisecond))
+	proxy.Serve(logger)
 	err = d.Serve(ctx, listeners)
 	logger.InfoContext(context.WithoutCancel(ctx), "stopped", "records", d.log.Size())
 	return err
 }
 
-// event answers an event by the mode that the policy gives its agent.
+// event answers what hooks, plugins and proxies report, and remembers it for
+// the model proxy.
 func (d *daemon) event(ctx context.Context, e *schema.Event, cred schema.Credential) schema.Outcome {
+	o := d.decide(ctx, e, cred)
+	d.memory.Heard(e, o)
+	return o
+}
+
+// decide answers an event by the mode that the policy gives its agent.
+func (d *daemon) decide(ctx context.Context, e *schema.Event, cred schema.Credential) schema.Outcome {
 	switch mode := d.policy.Mode(e.Host + ":" + e.Agent); mode {
 	case schema.ModeIsolate, schema.ModeBoth:
 		return d.isolated.Event(ctx, e, cred, mode)

@@ -22,6 +22,7 @@ import (
 	"example.org/auditd/firewall"
 	"example.org/auditd/httpapi"
 	"example.org/auditd/internal/durable"
+	"example.org/auditd/modelproxy"
 	"example.org/auditd/policy"
 	"example.org/auditd/sqlite"
 )
@@ -40,6 +41,8 @@ type daemon struct {
 	firewall *firewall.Firewall
 	isolated *isolation // nil: the policy isolates no agent
 	server   *httpapi.Server
+	memory   *modelproxy.Memory // of what hooks and the model proxy had decided
+	getenv   func(string) string
 	stop     context.CancelFunc // of background work
 	close    []func() error     // in the order of opening
 }
@@ -54,7 +57,7 @@ func newDaemon(ctx context.Context, cfg *Config, getenv func(string) string, log
 // newDaemonWith is newDaemon with judges of the caller's; a benchmark's.
 func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string, logger *slog.Logger, judging *judges) (_ *daemon, err error) {
 	ctx, stop := context.WithCancel(ctx)
-	d := &daemon{cfg: cfg, logger: logger, stop: stop}
+	d := &daemon{cfg: cfg, logger: logger, stop: stop, getenv: getenv, memory: modelproxy.NewMemory(time.Now)}
 	defer func() {
 		if err != nil {
 			d.Close()
