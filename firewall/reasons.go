@@ -30,6 +30,10 @@ func messageOf(reason string) string {
 		return "Allowed: the owner approved this very call."
 	case "denied":
 		return "Blocked: the owner was asked about this very call and said no. Do it another way, or talk to the owner."
+	case "refused":
+		return "Blocked: the owner has refused this and everything like it."
+	case "suppressed":
+		return "Allowed by a suppression of the owner's."
 	case "hard_rule", "rewrite_hard_rule":
 		return "Blocked by a hard rule."
 	case "rewrite_riskier":

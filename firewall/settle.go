@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"example.org/auditd/schema"
 )
@@ -67,6 +68,10 @@ func (fw *Firewall) decision(t *transfer) schema.Decision {
 		ID: t.id, Time: t.start, Action: t.verdict.action, Stage: t.stage, Reason: t.verdict.reason, Message: t.verdict.message,
 		Precheck: t.first, Report: t.report, Second: t.second, Residual: t.residual, Escalation: t.escalation, Arbiter: t.arbiter,
 		Usage: t.usage, Trace: t.trace, Cached: t.cached, LogIndex: -1,
+	}
+	d.Suppressed = t.suppressed
+	if t.lift != "" {
+		d.Suppressed = append(slices.Clone(d.Suppressed), schema.Suppressed{By: t.lift, Judgement: true})
 	}
 	if d.Message == "" {
 		d.Message = messageOf(d.Reason)
