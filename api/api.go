@@ -50,8 +50,9 @@ type Questions struct {
 
 // Approval is an owner's answer.
 type Approval struct {
-	Answer string `json:"answer"` // approve or deny
-	Grant  *Grant `json:"grant,omitempty"`
+	Answer   string    `json:"answer"`             // approve or deny
+	Grant    *Grant    `json:"grant,omitempty"`    // with approve
+	Remember *Remember `json:"remember,omitempty"` // with deny
 }
 
 // Grant widens an approval from one call to several. At least one of its fields

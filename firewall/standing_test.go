@@ -10,10 +10,12 @@ import (
 	"example.org/auditd/standing"
 )
 
+func digest(text string) string { return string(schema.DigestOf(text)) }
+
 // withOrders gives the firewall a real store of standing orders.
 func withOrders(t *testing.T, store **standing.Store) func(*rig) {
 	t.Helper()
-	s, err := standing.Open(filepath.Join(t.TempDir(), "standing.json"), time.Now)
+	s, err := standing.Open(filepath.Join(t.TempDir(), "standing.json"), time.Now, digest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +124,7 @@ func TestRefusal(t *testing.T) {
 	f := command("npm publish")
 	f.Ticket = "t"
 	want(t, r.decide(f), schema.Allow, schema.StagePolicy, "owner_rule")
-	o := give(t, orders, standing.Order{Effect: standing.Deny, Scope: standing.Scope{SinkKind: schema.SinkExec, Tool: "exec", Agent: "test:main", Payload: standing.PayloadDigest("npm publish")}})
+	o := give(t, orders, standing.Order{Effect: standing.Deny, Scope: standing.Scope{SinkKind: schema.SinkExec, Tool: "exec", Agent: "test:main", Payload: digest("npm publish")}})
 	want(t, r.decide(f), schema.Block, schema.StageStanding, "refused")
 	want(t, r.decide(command("npm test")), schema.Allow, schema.StagePolicy, "owner_rule")
 	if len(r.asked) != 0 {

@@ -74,8 +74,16 @@ func (s *Server) approve(c *gin.Context) {
 	case a.Grant != nil && a.Answer == "deny":
 		s.fail(c, invalid("grant", "goes with approve only"))
 		return
+	case a.Remember != nil && a.Answer == "approve":
+		s.fail(c, invalid("remember", "goes with deny only"))
+		return
 	}
 	id, approved := c.Param("id"), a.Answer == "approve"
+	// First what lasts: a no that could not be remembered is not given either.
+	if err := s.remember(c, id, a.Remember); err != nil {
+		s.fail(c, err)
+		return
+	}
 	var grant *approval.Grant
 	if a.Grant != nil {
 		grant = &approval.Grant{Uses: a.Grant.Uses, ThisSession: a.Grant.Session, Until: a.Grant.Until}

@@ -16,8 +16,10 @@ import (
 	"example.org/auditd/approval"
 	"example.org/auditd/auditlog"
 	"example.org/auditd/credential"
+	"example.org/auditd/marks"
 	"example.org/auditd/schema"
 	"example.org/auditd/sqlite"
+	"example.org/auditd/standing"
 )
 
 const passphrase = "correct horse battery"
@@ -69,6 +71,14 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 	}
 	queue, log := w.stores(t, dir)
 	w.log = log
+	orders, err := standing.Open(filepath.Join(dir, "standing.json"), time.Now, func(text string) string { return string(log.Keyed("payload", text)) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	book, err := marks.Open(filepath.Join(dir, "marks", "cases.jsonl"), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
 	c := Config{
 		Audit: func(_ context.Context, f *schema.Flow, _ schema.Credential) schema.Decision {
 			w.mu.Lock()
@@ -82,6 +92,8 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 		},
 		Approvals: queue,
 		Log:       w.log,
+		Standing:  orders,
+		Marks:     book,
 		Ready:     func() []string { return nil },
 		Models: func(context.Context) []api.ModelInfo {
 			return []api.ModelInfo{{Name: "m", Backend: "onnx", Role: "auditor", Ready: true}}

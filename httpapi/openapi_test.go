@@ -17,7 +17,9 @@ import (
 	validator "github.com/santhosh-tekuri/jsonschema/v6"
 
 	"example.org/auditd/api"
+	"example.org/auditd/marks"
 	"example.org/auditd/schema"
+	"example.org/auditd/standing"
 )
 
 var update = flag.Bool("update", false, "rewrite components.json")
@@ -28,7 +30,8 @@ var shapes = map[string]any{
 	"record": api.Record{}, "records": api.RecordList{}, "policy": api.PolicyInfo{}, "models": api.ModelList{}, "login": api.Login{}, "session": api.Session{},
 	"empty": struct{}{}, "litellm_request": LiteLLMRequest{}, "litellm_answer": LiteLLMAnswer{}, "moderation_request": ModerationRequest{},
 	"moderation_answer": ModerationAnswer{}, "schemas": api.SchemaList{}, "health": api.Health{}, "readiness": api.Readiness{},
-	"foreign": HookDocument{},
+	"foreign": HookDocument{}, "suggestion": api.Suggestion{}, "orders": api.Orders{}, "new_order": api.NewOrder{}, "order": standing.Order{},
+	"marks": api.Marks{}, "mark": api.Mark{}, "marked": marks.Mark{},
 }
 
 // TestComponentsAreCurrent makes the document's components from the Go types,
@@ -146,9 +149,16 @@ var examples = map[string]struct{ path, body string }{
 	"GET /v1/approvals":          {"/v1/approvals", ""}, "GET /v1/approvals/:id": {"/v1/approvals/QUESTION", ""},
 	"POST /v1/approvals/:id": {"/v1/approvals/QUESTION", `{"answer":"approve","grant":{"uses":3}}`},
 	"GET /v1/decisions/:id":  {"/v1/decisions/d-1", ""}, "GET /v1/log": {"/v1/log?limit=10", ""},
-	"GET /v1/policy": {"/v1/policy", ""}, "GET /v1/models": {"/v1/models", ""},
-	"POST /v1/owner/session": {"/v1/owner/session", `{"passphrase":"` + passphrase + `"}`},
-	"POST /v1/owner/link":    {"/v1/owner/link", `{}`}, "POST /v1/owner/logout": {"/v1/owner/logout", `{}`},
+	"GET /v1/decisions/:id/suppression": {"/v1/decisions/d-1/suppression", ""},
+	"GET /v1/standing":                  {"/v1/standing?ended=1", ""},
+	"POST /v1/standing":                 {"/v1/standing", `{"effect":"deny","scope":{"sink_kind":"exec","agent":"a"},"reason":"never"}`},
+	"POST /v1/standing/:id/revoke":      {"/v1/standing/ORDER/revoke", `{}`},
+	"GET /v1/marks":                     {"/v1/marks", ""},
+	"POST /v1/marks":                    {"/v1/marks", `{"decision_id":"d-1","what":"miss","note":"it was not harmless","payload":true,"part":"text"}`},
+	"GET /v1/policy":                    {"/v1/policy", ""},
+	"GET /v1/models":                    {"/v1/models", ""},
+	"POST /v1/owner/session":            {"/v1/owner/session", `{"passphrase":"` + passphrase + `"}`},
+	"POST /v1/owner/link":               {"/v1/owner/link", `{}`}, "POST /v1/owner/logout": {"/v1/owner/logout", `{}`},
 	"POST /beta/litellm_basic_guardrail_api": {"/beta/litellm_basic_guardrail_api", `{"texts":["benign","rewrite"],"request_data":{"user_api_key_hash":"x"},"input_type":"request","additional_provider_specific_params":{}}`},
 	"POST /v1/moderations":                   {"/v1/moderations", `{"input":["benign",{"type":"text","text":"hostile"}],"model":"omni-moderation-latest"}`},
 	"GET /v1/schema":                         {"/v1/schema", ""}, "GET /v1/schema/:name": {"/v1/schema/flow", ""}, "GET /openapi.json": {"/openapi.json", ""},
@@ -163,6 +173,10 @@ func TestEveryRouteKeepsToTheDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	owner := w.owner(t)
+	order, err := w.cfg.Standing.Add(standing.Order{Effect: standing.Deny, Reason: "a test", Scope: standing.Scope{Agent: "a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	paths := doc["paths"].(map[string]any)
 	for _, r := range w.routes() {
 		t.Run(r.method+r.path, func(t *testing.T) {
@@ -174,7 +188,7 @@ func TestEveryRouteKeepsToTheDocument(t *testing.T) {
 			if !ok {
 				t.Fatal("no example")
 			}
-			ex.path = strings.Replace(ex.path, "QUESTION", w.question, 1)
+			ex.path = strings.NewReplacer("QUESTION", w.question, "ORDER", order.ID).Replace(ex.path)
 			if r.request != "" {
 				validate(t, c, r.request, ex.body)
 			}

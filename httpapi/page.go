@@ -82,6 +82,10 @@ func (s *Server) servePage() {
 	post("/grants/:id/revoke", s.pageRevoke)
 	get("/feed", s.pageFeed)
 	get("/decisions/:id", s.pageDecision)
+	get("/standing", s.orders)
+	post("/standing", s.addOrder)
+	post("/standing/:id/revoke", s.revokeOrder)
+	post("/marks", s.mark)
 	get("/overview", s.pageOverview)
 	post("/verify", s.pageVerify)
 }

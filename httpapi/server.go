@@ -30,7 +30,9 @@ import (
 	"example.org/auditd/claudehook"
 	"example.org/auditd/credential"
 	"example.org/auditd/escalation"
+	"example.org/auditd/marks"
 	"example.org/auditd/schema"
+	"example.org/auditd/standing"
 )
 
 // Config is what the server needs. Audit, Event, Keeper and Logger must be
@@ -43,6 +45,8 @@ type Config struct {
 
 	Approvals *approval.Queue
 	Log       *auditlog.Log
+	Standing  *standing.Store
+	Marks     *marks.Book
 
 	// Ready says what is missing before flows that need a model can be
 	// decided; empty when nothing is.

@@ -47,16 +47,13 @@ type Scope struct {
 	SinkKind    schema.SinkKind   `json:"sink_kind"`             // always compared
 	Tool        string            `json:"tool,omitempty"`        // exact
 	Action      string            `json:"action,omitempty"`      // exact
-	Sink        string            `json:"sink,omitempty"`        // glob over the sink's id
+	Sink        string            `json:"sink,omitempty"`        // the sink's id, or with a * a glob over it
 	Destination string            `json:"destination,omitempty"` // exact
 	SourceKind  schema.SourceKind `json:"source_kind,omitzero"`  // other stands for any
-	Source      string            `json:"source,omitempty"`      // glob over the source's id
-	// Payload is the digest of one exact payload, see PayloadDigest.
-	Payload schema.Digest `json:"payload,omitempty"`
+	Source      string            `json:"source,omitempty"`      // the source's id, or a glob
+	// Payload is the digest of one exact payload, see Store.Digest.
+	Payload string `json:"payload,omitempty"`
 }
-
-// PayloadDigest is what Scope.Payload holds for a payload.
-func PayloadDigest(payload string) schema.Digest { return schema.DigestOf("payload", payload) }
 
 // Order is one standing order.
 type Order struct {
@@ -109,7 +106,7 @@ func compile(o Order, now time.Time) (compiled, error) {
 	s := &o.Scope
 	for _, t := range []struct{ field, text string }{
 		{"reason", o.Reason}, {"agent", s.Agent}, {"workspace", s.Workspace}, {"tool", s.Tool}, {"action", s.Action}, {"sink", s.Sink},
-		{"destination", s.Destination}, {"source", s.Source}, {"decision_id", o.Decision}, {"by", o.By}, {"payload", string(s.Payload)},
+		{"destination", s.Destination}, {"source", s.Source}, {"decision_id", o.Decision}, {"by", o.By}, {"payload", s.Payload},
 	} {
 		if len(t.text) > maxText {
 			return refuse(t.field, "has %d bytes, the limit is %d", len(t.text), maxText)
@@ -127,6 +124,9 @@ func compile(o Order, now time.Time) (compiled, error) {
 		}
 		if strings.Trim(g.text, "*/?:.") == "" {
 			return refuse(g.field, "matches everything, so that it names nothing")
+		}
+		if !strings.Contains(g.text, "*") {
+			continue // a "?" in it is that of a URL
 		}
 		var err error
 		if *g.to, err = policy.NewGlob(g.text); err != nil {
@@ -179,12 +179,12 @@ func acts(k schema.SinkKind) bool {
 }
 
 // covers compares a flow with the scope.
-func (c *compiled) covers(f *schema.Flow, payload func() schema.Digest) bool {
+func (c *compiled) covers(f *schema.Flow, payload func() string) bool {
 	s := &c.Scope
 	same := func(want, got string) bool { return want == "" || want == got }
 	return s.SinkKind == f.Sink.Kind && same(s.Agent, f.Session.Agent) && same(s.Workspace, f.Session.Workspace) &&
 		same(s.Tool, f.Sink.Tool) && same(s.Action, f.Sink.Action) && same(s.Destination, f.Sink.Destination) &&
 		(s.SourceKind == schema.SourceOther || s.SourceKind == f.Source.Kind) &&
-		(s.Sink == "" || c.sink.Match(f.Sink.ID)) && (s.Source == "" || c.source.Match(f.Source.ID)) &&
+		(same(s.Sink, f.Sink.ID) || c.sink.Match(f.Sink.ID)) && (same(s.Source, f.Source.ID) || c.source.Match(f.Source.ID)) &&
 		(s.Payload == "" || s.Payload == payload())
 }

@@ -12,6 +12,8 @@ import (
 
 var day = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 
+func digest(text string) string { return string(schema.DigestOf(text)) }
+
 func page() *schema.Flow {
 	return &schema.Flow{Payload: "how injections work", Source: schema.Source{Kind: schema.SourceWeb, ID: "https://docs.example/guide/1", Trust: schema.Untrusted},
 		Sink: schema.Sink{Kind: schema.SinkReasoning, Tool: "web_fetch"}, Session: schema.Session{Agent: "openclaw:main", Workspace: "/w"}}
@@ -24,7 +26,7 @@ func wrong() Order {
 
 func open(t *testing.T, path string, now *time.Time) *Store {
 	t.Helper()
-	s, err := Open(path, func() time.Time { return *now })
+	s, err := Open(path, func() time.Time { return *now }, digest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +115,12 @@ func TestScope(t *testing.T) {
 	if _, err := s.Add(wrong()); err != nil {
 		t.Fatal(err)
 	}
-	exact := Order{Effect: Deny, Reason: "no", Scope: Scope{SinkKind: schema.SinkExec, Agent: "openclaw:main", Payload: PayloadDigest("npm publish")}}
+	query := wrong()
+	query.Scope.Source = "https://docs.example/search?q=1"
+	if _, err := s.Add(query); err != nil {
+		t.Fatal(err)
+	}
+	exact := Order{Effect: Deny, Reason: "no", Scope: Scope{SinkKind: schema.SinkExec, Agent: "openclaw:main", Payload: digest("npm publish")}}
 	if _, err := s.Add(exact); err != nil {
 		t.Fatal(err)
 	}
@@ -121,17 +128,19 @@ func TestScope(t *testing.T) {
 		change func(*schema.Flow)
 		want   int
 	}{
-		"the place":           {func(*schema.Flow) {}, 1},
-		"another page there":  {func(f *schema.Flow) { f.Source.ID = "https://docs.example/guide/2" }, 1},
-		"climbing out":        {func(f *schema.Flow) { f.Source.ID = "https://docs.example/guide/../evil" }, 0},
-		"encoded climbing":    {func(f *schema.Flow) { f.Source.ID = "https://docs.example/guide/%2e%2e/evil" }, 0},
-		"another host":        {func(f *schema.Flow) { f.Source.ID = "https://docs.example.evil/guide/1" }, 0},
-		"no source":           {func(f *schema.Flow) { f.Source.ID = "" }, 0},
-		"another agent":       {func(f *schema.Flow) { f.Session.Agent = "x" }, 0},
-		"another kind":        {func(f *schema.Flow) { f.Source.Kind = schema.SourceEmail }, 0},
-		"another sink":        {func(f *schema.Flow) { f.Sink.Kind = schema.SinkMemory }, 0},
-		"the refused command": {func(f *schema.Flow) { f.Sink.Kind, f.Payload = schema.SinkExec, "npm publish" }, 1},
-		"another command":     {func(f *schema.Flow) { f.Sink.Kind, f.Payload = schema.SinkExec, "npm publish " }, 0},
+		"the place":            {func(*schema.Flow) {}, 1},
+		"another page there":   {func(f *schema.Flow) { f.Source.ID = "https://docs.example/guide/2" }, 1},
+		"climbing out":         {func(f *schema.Flow) { f.Source.ID = "https://docs.example/guide/../evil" }, 0},
+		"encoded climbing":     {func(f *schema.Flow) { f.Source.ID = "https://docs.example/guide/%2e%2e/evil" }, 0},
+		"another host":         {func(f *schema.Flow) { f.Source.ID = "https://docs.example.evil/guide/1" }, 0},
+		"no source":            {func(f *schema.Flow) { f.Source.ID = "" }, 0},
+		"another agent":        {func(f *schema.Flow) { f.Session.Agent = "x" }, 0},
+		"another kind":         {func(f *schema.Flow) { f.Source.Kind = schema.SourceEmail }, 0},
+		"another sink":         {func(f *schema.Flow) { f.Sink.Kind = schema.SinkMemory }, 0},
+		"a query":              {func(f *schema.Flow) { f.Source.ID = "https://docs.example/search?q=1" }, 1},
+		"what a ? could match": {func(f *schema.Flow) { f.Source.ID = "https://docs.example/searchXq=1" }, 0},
+		"the refused command":  {func(f *schema.Flow) { f.Sink.Kind, f.Payload = schema.SinkExec, "npm publish" }, 1},
+		"another command":      {func(f *schema.Flow) { f.Sink.Kind, f.Payload = schema.SinkExec, "npm publish " }, 0},
 	} {
 		f := page()
 		c.change(f)
@@ -171,7 +180,7 @@ func TestDamagedFile(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(path, time.Now); err == nil {
+		if _, err := Open(path, time.Now, digest); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
@@ -189,7 +198,7 @@ func FuzzParse(f *testing.F) {
 			if all[i].Effect == Suppress && all[i].Judgement && all[i].Scope.SinkKind == schema.SinkExec && all[i].Scope.Payload == "" {
 				t.Error("a suppression of every command was taken")
 			}
-			all[i].covers(page(), func() schema.Digest { return "" })
+			all[i].covers(page(), func() string { return "" })
 		}
 	})
 }

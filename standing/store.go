@@ -36,17 +36,19 @@ type file struct {
 
 // Store holds the orders. It is safe for concurrent use.
 type Store struct {
-	path string
-	now  func() time.Time
+	path   string
+	now    func() time.Time
+	digest func(payload string) string
 
 	mu  sync.RWMutex
 	all []compiled // the oldest first; guarded by mu
 }
 
 // Open reads the orders at path, if there are any. A file that cannot be read
-// is an error: a refusal that is not known would not hold.
-func Open(path string, now func() time.Time) (*Store, error) {
-	s := &Store{path: path, now: now}
+// is an error: a refusal that is not known would not hold. digest makes what
+// Scope.Payload holds; it should be keyed, since short payloads can be guessed.
+func Open(path string, now func() time.Time, digest func(payload string) string) (*Store, error) {
+	s := &Store{path: path, now: now, digest: digest}
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
@@ -166,6 +168,9 @@ func (s *Store) write(all []compiled, now time.Time) error {
 	return nil
 }
 
+// Digest is what Scope.Payload holds for a payload.
+func (s *Store) Digest(payload string) string { return s.digest(payload) }
+
 // List returns the orders, the newest first; with ended also those that hold
 // no longer and are still kept.
 func (s *Store) List(ended bool) []Order {
@@ -185,10 +190,10 @@ func (s *Store) List(ended bool) []Order {
 func (s *Store) Covering(f *schema.Flow, now time.Time) []Order {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	var digest schema.Digest
-	payload := func() schema.Digest {
+	var digest string
+	payload := func() string {
 		if digest == "" {
-			digest = PayloadDigest(f.Payload)
+			digest = s.digest(f.Payload)
 		}
 		return digest
 	}

@@ -22,8 +22,10 @@ import (
 	"example.org/auditd/firewall"
 	"example.org/auditd/httpapi"
 	"example.org/auditd/internal/durable"
+	"example.org/auditd/marks"
 	"example.org/auditd/policy"
 	"example.org/auditd/sqlite"
+	"example.org/auditd/standing"
 )
 
 // daemon is everything that `auditd serve` holds, put together. Nothing here
@@ -34,6 +36,8 @@ type daemon struct {
 	db       *sql.DB
 	log      *auditlog.Log
 	queue    *approval.Queue
+	standing *standing.Store
+	marks    *marks.Book
 	keeper   *credential.Keeper
 	policy   *policy.Policy
 	judges   *judges
@@ -84,6 +88,7 @@ func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string,
 		Check: checker.Check, Redact: checker.Redact,
 		Append: d.append,
 		Ask:    d.queue.Ask, Redeem: d.queue.Redeem, Allowed: d.queue.Allowed,
+		Orders:  d.standing.Covering,
 		Policy:  func() *policy.Policy { return d.policy },
 		Auditor: d.judges.auditor, Arbiter: d.judges.arbiter,
 		Deadline: time.Duration(cfg.Deadline), MaxPayload: cfg.MaxPayload,
@@ -94,7 +99,7 @@ func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string,
 	}
 	d.server, err = httpapi.New(httpapi.Config{
 		Audit: d.firewall.Audit, Event: d.event,
-		Approvals: d.queue, Log: d.log,
+		Approvals: d.queue, Log: d.log, Standing: d.standing, Marks: d.marks,
 		Ready: d.missing, Models: d.judges.Models, Policy: d.policyInfo,
 		Thresholds: d.policy.Thresholds,
 		Verify:     func() (auditlog.Summary, error) { return auditlog.Verify(cfg.State) },
@@ -127,6 +132,13 @@ func (d *daemon) openStores(checker redacter) error {
 		return hint(fmt.Errorf("open the decision log: %w", err), "`auditd log verify` says what is wrong with it")
 	}
 	d.close = append(d.close, d.log.Close)
+	d.standing, err = standing.Open(filepath.Join(d.cfg.State, "standing.json"), time.Now, func(payload string) string { return string(d.log.Keyed("payload", payload)) })
+	if err != nil {
+		return hint(err, "a refusal that can't be read would not hold, so nothing starts without it; put the file right, or away")
+	}
+	if d.marks, err = marks.Open(filepath.Join(d.cfg.State, "marks", "cases.jsonl"), time.Now); err != nil {
+		return hint(err, "put the file away to start a new one")
+	}
 	d.db, err = sqlite.Open(filepath.Join(d.cfg.State, "auditd.db"), nil)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import { ago, left, sentence } from './words.js';
 import { detail } from './question.js';
 import { approveDialog } from './approve.js';
 import { grants } from './grants.js';
+import { denyDialog } from './mark.js';
 
 const settle = 400; // milliseconds for which a question must have been on screen before a key answers it
 
@@ -129,7 +130,7 @@ export function inbox(main, parts) {
       current.recorded = Boolean(doc.record);
       pane.classList.remove('stale');
       if (before?.id === current.id && before.answer === current.answer && before.recorded === current.recorded) return;
-      show(pane, detail(doc, { approve, deny, back }));
+      show(pane, detail(doc, { approve, deny, remember, back }));
       pane.scrollTop = 0;
       if (!wide()) window.scrollTo(0, 0);
       shownAt = performance.now();
@@ -159,12 +160,18 @@ export function inbox(main, parts) {
     if (ready()) answer(current.id, 'deny').catch(() => {}); // it has said why
   }
 
-  async function answer(id, word, grant) {
+  function remember() {
+    if (!ready()) return;
+    const { id } = current;
+    denyDialog(current, (how) => answer(id, 'deny', undefined, how));
+  }
+
+  async function answer(id, word, grant, remember) {
     const order = ids();
     const next = order[order.indexOf(id) + 1] ?? order[order.indexOf(id) - 1] ?? '';
     try {
-      await post(`questions/${encodeURIComponent(id)}`, grant ? { answer: word, grant } : { answer: word });
-      toast(word === 'approve' ? 'Approved. The agent may do exactly this when it tries again.' : 'Denied. The agent is told no.');
+      await post(`questions/${encodeURIComponent(id)}`, { answer: word, grant, remember });
+      toast(word === 'approve' ? 'Approved. The agent may do exactly this when it tries again.' : remember ? 'Denied, and refused from now on. It is listed under Rules.' : 'Denied. The agent is told no.');
       list = list.filter((l) => l.question.id !== id);
       if (selected === id) selected = wide() ? next : '';
       draw();
@@ -242,6 +249,7 @@ export function inbox(main, parts) {
       else if (e.key === 'k' || e.key === 'ArrowUp' && e.target === document.body) move(-1);
       else if (e.key === 'a') approve();
       else if (e.key === 'd') deny();
+      else if (e.key === 'n') remember();
       else if (e.key === 'u' && selected) back();
       else if (e.key === 'e' && current) location.hash = `#/d/${encodeURIComponent(current.decision_id)}`;
       else if (e.key === 'm') pane.querySelector('.more')?.click();

@@ -4,7 +4,7 @@ import { find, ident, payload, sizeText, visible } from './text.js';
 import { diff } from './diff.js';
 import { ago, bodyLabel, codes, left, meter, reason, residuals, sentence, sources, trusts } from './words.js';
 
-/** detail shows an asked question; on.approve, on.deny, on.back act on it. */
+/** detail shows an asked question; on.approve, on.deny, on.remember, on.back act on it. */
 export function detail(doc, on) {
   const q = doc.question;
   const f = q.flow;
@@ -21,6 +21,7 @@ export function detail(doc, on) {
     open ? h('footer', { class: 'answer' },
       h('button', { class: 'primary', click: on.approve }, 'Approve…', h('kbd', null, 'a')),
       h('button', { class: 'deny', click: on.deny }, 'Deny', h('kbd', null, 'd')),
+      h('button', { class: 'quiet', click: on.remember }, 'Deny and remember…'),
       h('span', { class: 'silence' }, h('span', { class: 'left', 'data-until': q.expires }, left(q.expires), ' left'), h('span', { class: 'wideonly' }, '; silence is a no'))) : null);
 }
 
