@@ -50,7 +50,7 @@ var mayImport = map[string]string{
 	"install/provider":         "",
 	"mcpproxy":                 "schema internal/durable",
 	"demo":                     "schema",
-	"client":                   "schema api",
+	"client":                   "schema api marks standing",
 	"bench":                    "schema",
 	"cmd/auditd":               "schema api approval auditlog bench bench/auditor claudehook client credential demo escalation firewall httpapi install inference inference/anthropic inference/ollama inference/onnx inference/openai internal/durable mcpproxy models policy precheck sqlite marks standing bench/cases bench/quality bench/report bench/peer bench/tune",
 	"bench/cases":              "schema",

@@ -61,6 +61,8 @@ type Config struct {
 	HoldsSymbol func(*schema.Flow) bool
 }
 
+const maxInstead = 16 << 20 // bytes, above every payload's limit
+
 const maxTickets = 16 // per question; asking once more retires the oldest
 
 // Queue holds the questions. Its methods may be called concurrently. Only one
@@ -203,29 +205,58 @@ func (q *Queue) insert(ctx context.Context, tx *sql.Tx, ask *schema.Question, no
 
 // Redeem uses up the right that a person's answer gave: it reports whether
 // ticket belongs to an approved question with this binding whose right has
-// neither been used nor run out. Of any number of concurrent calls one wins.
+// neither been used nor run out. Of any number of concurrent calls one wins. An
+// approval of another text is no right to this one: see RedeemEither.
 func (q *Queue) Redeem(ctx context.Context, ticket string, binding schema.Digest) (bool, error) {
+	ok, _, err := q.redeem(ctx, ticket, binding, ` AND instead IS NULL`)
+	return ok, err
+}
+
+// RedeemEither is Redeem for a caller that can send another text than the one
+// that was asked about: when instead is set, that alone was approved.
+func (q *Queue) RedeemEither(ctx context.Context, ticket string, binding schema.Digest) (ok bool, instead *string, err error) {
+	return q.redeem(ctx, ticket, binding, "")
+}
+
+func (q *Queue) redeem(ctx context.Context, ticket string, binding schema.Digest, only string) (bool, *string, error) {
 	if ticket == "" || binding == "" {
-		return false, nil
+		return false, nil, nil
 	}
 	now := q.cfg.Now().UnixNano()
-	res, err := q.cfg.DB.ExecContext(ctx, `UPDATE approval_questions SET redeemed = ?
+	var instead []byte
+	err := q.cfg.DB.QueryRowContext(ctx, `UPDATE approval_questions SET redeemed = ?
 		WHERE id = (SELECT question FROM approval_tickets WHERE digest = ?)
-		AND binding = ? AND answer = 'approved' AND redeemed = 0 AND redeemable > ?`, now, ticketDigest(ticket), string(binding), now)
-	if err != nil {
-		return false, fmt.Errorf("redeem a ticket: %w", err)
+		AND binding = ? AND answer = 'approved' AND redeemed = 0 AND redeemable > ?`+only+` RETURNING instead`,
+		now, ticketDigest(ticket), string(binding), now).Scan(&instead)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return false, nil, nil
+	case err != nil:
+		return false, nil, fmt.Errorf("redeem a ticket: %w", err)
+	case instead == nil:
+		return true, nil, nil
 	}
-	n, err := res.RowsAffected()
-	if err != nil {
-		return false, fmt.Errorf("redeem a ticket: %w", err)
-	}
-	return n == 1, nil
+	text := string(instead)
+	return true, &text, nil
 }
 
 // Answer records a person's answer. A grant may come with an approval, and is
 // stored in the same transaction: it is a copy of the question's scope with
 // the limits that the caller set.
 func (q *Queue) Answer(ctx context.Context, id string, approve bool, by string, grant *Grant) error {
+	return q.answer(ctx, id, approve, by, grant, nil)
+}
+
+// AnswerInstead approves another text than the one that was asked about; the
+// caller has had it audited.
+func (q *Queue) AnswerInstead(ctx context.Context, id, instead, by string) error {
+	if len(instead) > maxInstead {
+		return fmt.Errorf("answer a question: the text has %d bytes, the limit is %d", len(instead), maxInstead)
+	}
+	return q.answer(ctx, id, true, by, nil, []byte(instead))
+}
+
+func (q *Queue) answer(ctx context.Context, id string, approve bool, by string, grant *Grant, instead []byte) error {
 	if len(by) > schema.MaxName {
 		return errors.New("answer a question: the name of who answers is too long")
 	}
@@ -254,8 +285,8 @@ func (q *Queue) Answer(ctx context.Context, id string, approve bool, by string, 
 				return err
 			}
 		}
-		_, err = tx.ExecContext(ctx, `UPDATE approval_questions SET answer = ?, answered = ?, answered_by = ?, redeemable = ?
-			WHERE id = ? AND answer = ''`, answer, now.UnixNano(), by, redeemable, id)
+		_, err = tx.ExecContext(ctx, `UPDATE approval_questions SET answer = ?, answered = ?, answered_by = ?, redeemable = ?, instead = ?
+			WHERE id = ? AND answer = ''`, answer, now.UnixNano(), by, redeemable, instead, id)
 		return err
 	})
 	if err != nil {

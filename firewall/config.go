@@ -46,7 +46,9 @@ type Config struct {
 	// Redeem uses up a ticket. It must leave a ticket of another binding, or
 	// one whose question still waits, as it is and return false. nil makes
 	// tickets worthless.
-	Redeem func(ctx context.Context, ticket string, binding schema.Digest) (bool, error)
+	// When instead is set, the person has approved that text and not the
+	// flow's.
+	Redeem func(ctx context.Context, ticket string, binding schema.Digest) (ok bool, instead *string, err error)
 	// Allowed looks for a wider grant of a person. hard says that a code was
 	// raised for which none may count. nil means there are none.
 	Allowed func(ctx context.Context, f *schema.Flow, hard bool) (grant string, ok bool, err error)

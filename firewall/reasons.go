@@ -28,6 +28,8 @@ func messageOf(reason string) string {
 		return "Blocked: no auditor is configured. Ask the owner to run auditd doctor."
 	case "approved":
 		return "Allowed: the owner approved this very call."
+	case "approved_edit":
+		return "Allowed with the owner's own text in place of this one. Go on with the text given here."
 	case "denied":
 		return "Blocked: the owner was asked about this very call and said no. Do it another way, or talk to the owner."
 	case "refused":

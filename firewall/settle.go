@@ -127,8 +127,9 @@ func (fw *Firewall) ask(ctx context.Context, t *transfer) {
 	if err == nil && asked != nil && asked.Answer == "approved" && asked.Ticket != "" && fw.cfg.Redeem != nil {
 		// The owner said yes after the first call had given up, and this caller
 		// carries no ticket. The yes is for this very flow, and is used up now.
-		if ok, err := fw.cfg.Redeem(ctx, asked.Ticket, q.Binding); err == nil && ok {
-			v = verdict{action: schema.Allow, reason: "approved"}
+		if ok, instead, err := fw.cfg.Redeem(ctx, asked.Ticket, q.Binding); err == nil && ok {
+			t.rewritten, t.edits = false, nil // the auditor's rewrite was not what the owner approved
+			v = fw.approved(t, instead)
 			t.verdict, t.stage = v, schema.StageTicket
 			return
 		}

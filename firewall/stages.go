@@ -3,6 +3,7 @@ package firewall
 import (
 	"context"
 	"strings"
+	"unicode/utf8"
 
 	"example.org/auditd/escalation"
 	"example.org/auditd/policy"
@@ -198,7 +199,7 @@ func (fw *Firewall) answered(ctx context.Context, t *transfer) verdict {
 			if ticket = strings.TrimSpace(ticket); ticket == "" || i >= maxTickets {
 				continue
 			}
-			ok, err := fw.cfg.Redeem(ctx, ticket, f.Binding())
+			ok, instead, err := fw.cfg.Redeem(ctx, ticket, f.Binding())
 			if err != nil {
 				t.failed = true
 				fw.failure(schema.StageTicket, "ticket_failed")
@@ -206,7 +207,7 @@ func (fw *Firewall) answered(ctx context.Context, t *transfer) verdict {
 				return stop("ticket_failed", "")
 			}
 			if ok {
-				return verdict{action: schema.Allow, reason: "approved"}
+				return fw.approved(t, instead)
 			}
 		}
 	}
@@ -224,6 +225,43 @@ func (fw *Firewall) answered(ctx context.Context, t *transfer) verdict {
 		return verdict{action: schema.Allow, reason: "granted", message: "Allowed by the owner's grant " + grant + "."}
 	}
 	return next("")
+}
+
+// approved is what a person's yes comes to. Another text than the flow's is the
+// person's own and may say anything but what a hard rule stops.
+func (fw *Firewall) approved(t *transfer, instead *string) verdict {
+	if instead == nil || *instead == t.original.Payload {
+		return verdict{action: schema.Allow, reason: "approved"}
+	}
+	candidate := t.original.WithPayload(*instead)
+	pre, _, ok := fw.check(t, candidate)
+	if !ok {
+		t.failed = true
+		return stop("no_precheck", "")
+	}
+	if pre.HardBlock {
+		return stop("rewrite_hard_rule", "Blocked: the text that the owner wrote breaks the hard rule "+ruleName(pre)+".")
+	}
+	t.flow, t.pre, t.edits, t.payload, t.rewritten = candidate, pre, []schema.Edit{replaced(t.original.Payload, *instead)}, *instead, true
+	return verdict{action: schema.RewriteAndContinue, reason: "approved_edit"}
+}
+
+// replaced is the one edit that makes b of a.
+func replaced(a, b string) schema.Edit {
+	start, end := 0, 0
+	for start < len(a) && start < len(b) && a[start] == b[start] {
+		start++
+	}
+	for start > 0 && (start < len(a) && !utf8.RuneStart(a[start]) || start < len(b) && !utf8.RuneStart(b[start])) {
+		start--
+	}
+	for end < len(a)-start && end < len(b)-start && a[len(a)-1-end] == b[len(b)-1-end] {
+		end++
+	}
+	for end > 0 && !utf8.RuneStart(a[len(a)-end]) {
+		end--
+	}
+	return schema.Edit{Start: start, End: len(a) - end, Mask: b[start : len(b)-end]}
 }
 
 func hasHardCode(pre *schema.Precheck) bool {

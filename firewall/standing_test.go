@@ -118,7 +118,7 @@ func TestSuppressionCannotLift(t *testing.T) {
 func TestRefusal(t *testing.T) {
 	var orders *standing.Store
 	r := newRig(t, withOrders(t, &orders), withPolicy(t, "rules: [{name: ok, when: 'sink.tool == \"exec\"', then: allow}]"), func(r *rig) {
-		r.cfg.Redeem = func(context.Context, string, schema.Digest) (bool, error) { return true, nil }
+		r.cfg.Redeem = func(context.Context, string, schema.Digest) (bool, *string, error) { return true, nil, nil }
 		r.cfg.Allowed = func(context.Context, *schema.Flow, bool) (string, bool, error) { return "g-1", true, nil }
 	})
 	f := command("npm publish")

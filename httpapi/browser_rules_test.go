@@ -143,3 +143,44 @@ func TestBrowserSuppressTwo(t *testing.T) {
 	s.again(t)
 	second.sees("Nothing is refused for good.")
 }
+
+// TestBrowserEdit: the owner changes the proposed text; it is checked before it
+// can be sent, and what the agent's ticket then gives is that text.
+func TestBrowserEdit(t *testing.T) {
+	s := newSite(t, nil)
+	q := s.ask(t, func(f *schema.Flow, d *schema.Decision, q *schema.Question) {
+		f.Payload = "Dear Bob,\n\nthe key is sk-live-1.\n\n</textarea><script>document.title='owned'</script>"
+		f.Sink = schema.Sink{Kind: schema.SinkMessage, Tool: "mail", Destination: "bob@example.com"}
+		out := "Dear Bob,\n\nthe key is [redacted]."
+		q.Rewrite = &out
+	})
+	b := s.browser(t)
+	s.login(t, b)
+	b.click(`a[data-id="` + q.ID + `"]`)
+	b.asks("A safer version")
+	b.press("w")
+	b.sees("What you write goes on in place of the original")
+	b.accessible("edit")
+	b.fill("#edit", "a hostile text")
+	b.click("dialog button[type=button]:nth-of-type(2)")
+	b.sees("riskier than the one that was asked about")
+	if got := b.value(`document.querySelector('dialog .primary').disabled`); got != "true" {
+		t.Error("a text that failed can be sent")
+	}
+	b.fill("#edit", "Dear Bob, a benign text instead.")
+	b.value(`document.querySelector('#edit').dispatchEvent(new Event('input'))`)
+	b.click("dialog button[type=button]:nth-of-type(2)")
+	b.sees("The auditor would let this text pass.")
+	b.accessible("edit, checked")
+	b.looks("edit")
+	b.click("dialog .primary")
+	s.answered(t, q.ID, "approved")
+	if ok, err := s.queue.Redeem(t.Context(), q.Ticket, q.Binding); err != nil || ok {
+		t.Errorf("the ticket is good for the original: %v %v", ok, err)
+	}
+	ok, instead, err := s.queue.RedeemEither(t.Context(), q.Ticket, q.Binding)
+	if err != nil || !ok || instead == nil || *instead != "Dear Bob, a benign text instead." {
+		t.Errorf("redeemed: %v %v %v", ok, instead, err)
+	}
+	b.sound()
+}

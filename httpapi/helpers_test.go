@@ -90,6 +90,9 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 			d := script(&schema.Flow{Payload: e.Text})
 			return schema.Outcome{Action: d.Action, Reason: d.Reason, Message: d.Message, Decisions: []schema.Decision{d}}
 		},
+		Review: func(_ context.Context, f *schema.Flow, text string) schema.Decision {
+			return script(f.WithPayload(text))
+		},
 		Approvals: queue,
 		Log:       w.log,
 		Standing:  orders,

@@ -31,7 +31,7 @@ var shapes = map[string]any{
 	"empty": struct{}{}, "litellm_request": LiteLLMRequest{}, "litellm_answer": LiteLLMAnswer{}, "moderation_request": ModerationRequest{},
 	"moderation_answer": ModerationAnswer{}, "schemas": api.SchemaList{}, "health": api.Health{}, "readiness": api.Readiness{},
 	"foreign": HookDocument{}, "suggestion": api.Suggestion{}, "orders": api.Orders{}, "new_order": api.NewOrder{}, "order": standing.Order{},
-	"marks": api.Marks{}, "mark": api.Mark{}, "marked": marks.Mark{},
+	"marks": api.Marks{}, "review": api.Review{}, "reviewed": api.Reviewed{}, "mark": api.Mark{}, "marked": marks.Mark{},
 }
 
 // TestComponentsAreCurrent makes the document's components from the Go types,
@@ -147,8 +147,9 @@ var examples = map[string]struct{ path, body string }{
 	"POST /v1/events":            {"/v1/events", `{"host":"h","agent":"a","session":"s","phase":"prompt","text":"rewrite me"}`},
 	"POST /v1/hooks/claude-code": {"/v1/hooks/claude-code?event=Stop", `{"session_id":"s","hook_event_name":"Stop","stop_hook_active":false,"last_assistant_message":"benign"}`},
 	"GET /v1/approvals":          {"/v1/approvals", ""}, "GET /v1/approvals/:id": {"/v1/approvals/QUESTION", ""},
-	"POST /v1/approvals/:id": {"/v1/approvals/QUESTION", `{"answer":"approve","grant":{"uses":3}}`},
-	"GET /v1/decisions/:id":  {"/v1/decisions/d-1", ""}, "GET /v1/log": {"/v1/log?limit=10", ""},
+	"POST /v1/approvals/:id":        {"/v1/approvals/QUESTION", `{"answer":"approve","grant":{"uses":3}}`},
+	"POST /v1/approvals/:id/review": {"/v1/approvals/QUESTION/review", `{"text":"a benign text"}`},
+	"GET /v1/decisions/:id":         {"/v1/decisions/d-1", ""}, "GET /v1/log": {"/v1/log?limit=10", ""},
 	"GET /v1/decisions/:id/suppression": {"/v1/decisions/d-1/suppression", ""},
 	"GET /v1/standing":                  {"/v1/standing?ended=1", ""},
 	"POST /v1/standing":                 {"/v1/standing", `{"effect":"deny","scope":{"sink_kind":"exec","agent":"a"},"reason":"never"}`},

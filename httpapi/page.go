@@ -77,7 +77,11 @@ func (s *Server) servePage() {
 	get("/events", s.pageEvents)
 	get("/questions", s.pageQuestions)
 	get("/questions/:id", s.pageQuestion)
-	post("/questions/:id", s.approve)
+	large := func(path string, decides bool, h gin.HandlerFunc) {
+		owner.POST(path, s.guard(route{method: http.MethodPost, decides: decides}), h)
+	}
+	large("/questions/:id", false, s.approve)
+	large("/questions/:id/review", true, s.review)
 	get("/grants", s.pageGrants)
 	post("/grants/:id/revoke", s.pageRevoke)
 	get("/feed", s.pageFeed)

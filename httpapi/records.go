@@ -96,7 +96,7 @@ func (s *Server) schema(c *gin.Context) {
 }
 
 func (s *Server) healthz(c *gin.Context) {
-	s.answer(c, api.Health{Status: "ok", Version: s.cfg.Version})
+	s.answer(c, api.Health{Status: "ok", Version: s.cfg.Version, Owner: s.cfg.Keeper.HasOwner()})
 }
 
 func (s *Server) readyz(c *gin.Context) {

@@ -46,7 +46,9 @@ func (s *Server) routes() []route {
 			summary: "Questions that wait for a person. Without the owner's credential the payloads are left out."},
 		{method: get, path: "/v1/approvals/:id", needs: needHook, answer: "question", handler: s.question,
 			summary: "One question and, once there is one, its answer."},
-		{method: post, path: "/v1/approvals/:id", needs: needOwner, small: true, request: "approval", answer: "question", handler: s.approve,
+		{method: post, path: "/v1/approvals/:id/review", needs: needOwner, decides: true, request: "review", answer: "reviewed", handler: s.review,
+			summary: "Audit a text that the owner would send in place of the one that was asked about."},
+		{method: post, path: "/v1/approvals/:id", needs: needOwner, request: "approval", answer: "question", handler: s.approve,
 			summary: "Answer a question: approve or deny, with a wider grant if wanted."},
 
 		{method: get, path: "/v1/decisions/:id", needs: needHook, answer: "record", handler: s.record,

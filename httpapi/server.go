@@ -43,6 +43,9 @@ type Config struct {
 	Audit func(context.Context, *schema.Flow, schema.Credential) schema.Decision
 	Event func(context.Context, *schema.Event, schema.Credential) schema.Outcome
 
+	// Review audits a text that the owner would send in place of a flow's.
+	Review func(context.Context, *schema.Flow, string) schema.Decision
+
 	Approvals *approval.Queue
 	Log       *auditlog.Log
 	Standing  *standing.Store

@@ -7,7 +7,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"example.org/auditd/api"
-	"example.org/auditd/approval"
 	"example.org/auditd/auditlog"
 	"example.org/auditd/marks"
 	"example.org/auditd/schema"
@@ -63,14 +62,9 @@ func (s *Server) remember(c *gin.Context, id string, r *api.Remember) error {
 	if s.cfg.Standing == nil {
 		return errAbsent
 	}
-	q, err := s.cfg.Approvals.Get(c.Request.Context(), id)
-	switch {
-	case err != nil:
+	q, err := s.waiting(c, id)
+	if err != nil {
 		return err
-	case q.Answer == "expired":
-		return approval.ErrExpired
-	case q.Answer != "" || q.Flow == nil:
-		return approval.ErrAnswered
 	}
 	f := q.Flow
 	scope := standing.Scope{Agent: f.Session.Agent, SinkKind: f.Sink.Kind, Tool: f.Sink.Tool, Action: f.Sink.Action, Sink: f.Sink.ID, Destination: f.Sink.Destination}

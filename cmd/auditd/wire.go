@@ -87,7 +87,7 @@ func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string,
 	d.firewall, err = firewall.New(firewall.Config{
 		Check: checker.Check, Redact: checker.Redact,
 		Append: d.append,
-		Ask:    d.queue.Ask, Redeem: d.queue.Redeem, Allowed: d.queue.Allowed,
+		Ask:    d.queue.Ask, Redeem: d.queue.RedeemEither, Allowed: d.queue.Allowed,
 		Orders:  d.standing.Covering,
 		Policy:  func() *policy.Policy { return d.policy },
 		Auditor: d.judges.auditor, Arbiter: d.judges.arbiter,
@@ -98,7 +98,7 @@ func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string,
 		return nil, err
 	}
 	d.server, err = httpapi.New(httpapi.Config{
-		Audit: d.firewall.Audit, Event: d.event,
+		Audit: d.firewall.Audit, Event: d.event, Review: d.firewall.Review,
 		Approvals: d.queue, Log: d.log, Standing: d.standing, Marks: d.marks,
 		Ready: d.missing, Models: d.judges.Models, Policy: d.policyInfo,
 		Thresholds: d.policy.Thresholds,
@@ -144,7 +144,7 @@ func (d *daemon) openStores(checker redacter) error {
 		return err
 	}
 	d.close = append(d.close, d.db.Close)
-	d.queue, err = approval.New(approval.Config{DB: d.db, Now: time.Now, TTL: time.Duration(d.cfg.QuestionTTL)})
+	d.queue, err = approval.New(approval.Config{DB: d.db, Now: time.Now, TTL: time.Duration(d.cfg.QuestionTTL), Command: commandShape})
 	return err
 }
 

@@ -130,7 +130,7 @@ function used() {
 }
 
 const shortcuts = [
-  ['Inbox', [['j', 'k', 'next and previous'], ['a', 'approve: shows what that unlocks, Enter confirms'], ['d', 'deny'], ['n', 'deny and remember it'], ['e', 'why: the whole decision'], ['m', 'show the whole payload']]],
+  ['Inbox', [['j', 'k', 'next and previous'], ['a', 'approve: shows what that unlocks, Enter confirms'], ['d', 'deny'], ['n', 'deny and remember it'], ['w', 'write another text and send that'], ['e', 'why: the whole decision'], ['m', 'show the whole payload']]],
   ['Decisions', [['j', 'k', 'next and previous'], ['Enter', 'open'], ['/', 'search'], ['u', 'back to the list']]],
   ['Everywhere', [['1', '2', '3', '4', 'Inbox, Decisions, Overview, Rules'], ['?', 'this list'], ['Esc', 'close']]],
 ];

@@ -8,6 +8,7 @@ import { detail } from './question.js';
 import { approveDialog } from './approve.js';
 import { grants } from './grants.js';
 import { denyDialog } from './mark.js';
+import { editDialog } from './edit.js';
 
 const settle = 400; // milliseconds for which a question must have been on screen before a key answers it
 
@@ -127,10 +128,11 @@ export function inbox(main, parts) {
       const before = current;
       current = doc.question;
       current.scope = doc.grant;
+      current.thresholds = doc.thresholds;
       current.recorded = Boolean(doc.record);
       pane.classList.remove('stale');
       if (before?.id === current.id && before.answer === current.answer && before.recorded === current.recorded) return;
-      show(pane, detail(doc, { approve, deny, remember, back }));
+      show(pane, detail(doc, { approve, edit, deny, remember, back }));
       pane.scrollTop = 0;
       if (!wide()) window.scrollTo(0, 0);
       shownAt = performance.now();
@@ -160,18 +162,24 @@ export function inbox(main, parts) {
     if (ready()) answer(current.id, 'deny').catch(() => {}); // it has said why
   }
 
+  function edit(from) {
+    if (!ready()) return;
+    const { id } = current;
+    editDialog(current, current.thresholds, from, (text) => answer(id, 'approve', undefined, undefined, text));
+  }
+
   function remember() {
     if (!ready()) return;
     const { id } = current;
     denyDialog(current, (how) => answer(id, 'deny', undefined, how));
   }
 
-  async function answer(id, word, grant, remember) {
+  async function answer(id, word, grant, remember, instead) {
     const order = ids();
     const next = order[order.indexOf(id) + 1] ?? order[order.indexOf(id) - 1] ?? '';
     try {
-      await post(`questions/${encodeURIComponent(id)}`, { answer: word, grant, remember });
-      toast(word === 'approve' ? 'Approved. The agent may do exactly this when it tries again.' : remember ? 'Denied, and refused from now on. It is listed under Rules.' : 'Denied. The agent is told no.');
+      await post(`questions/${encodeURIComponent(id)}`, { answer: word, grant, remember, instead });
+      toast(instead !== undefined ? 'Approved. Your text goes on in place of the original when the agent tries again.' : word === 'approve' ? 'Approved. The agent may do exactly this when it tries again.' : remember ? 'Denied, and refused from now on. It is listed under Rules.' : 'Denied. The agent is told no.');
       list = list.filter((l) => l.question.id !== id);
       if (selected === id) selected = wide() ? next : '';
       draw();
@@ -250,6 +258,7 @@ export function inbox(main, parts) {
       else if (e.key === 'a') approve();
       else if (e.key === 'd') deny();
       else if (e.key === 'n') remember();
+      else if (e.key === 'w' && current?.flow) edit(current.rewrite ?? current.flow.payload);
       else if (e.key === 'u' && selected) back();
       else if (e.key === 'e' && current) location.hash = `#/d/${encodeURIComponent(current.decision_id)}`;
       else if (e.key === 'm') pane.querySelector('.more')?.click();

@@ -28,6 +28,7 @@ export const residuals = {
 const reasons = {
   hard_rule: 'A hard rule matched', owner_rule: 'Your policy says so', rule_failed: 'A rule of your policy failed', no_policy: 'There is no policy',
   approved: 'You approved it', denied: 'You denied it', granted: 'An approval of yours covers it', ask_failed: 'You could not be asked', ask_missing: 'Nobody can be asked',
+  approved_edit: 'You approved your own text in its place', edit_fine: 'You had a text checked; it would pass', edit_doubtful: 'You had a text checked; it would not pass',
   refused: 'You refused it for good', suppressed: 'A suppression of yours covers it',
   auditor_allow: 'The auditor found nothing wrong', auditor_block: 'The auditor found it harmful', auditor_defer: 'The auditor wants your word',
   auditor_rewrite: 'The auditor took something out', auditor_missing: 'No auditor is set up', auditor_not_ready: 'The auditor was not ready',
