@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"example.org/auditd/marks"
+	"example.org/auditd/policy"
 	"example.org/auditd/schema"
 	"example.org/auditd/standing"
 )
@@ -60,4 +61,26 @@ type Remember struct {
 	Exact   bool      `json:"exact"` // only this very payload
 	Reason  string    `json:"reason,omitempty"`
 	Expires time.Time `json:"expires,omitzero"` // zero: until it is revoked
+}
+
+// NewPolicy is a policy that is to hold, or one to be checked.
+type NewPolicy struct {
+	Text string        `json:"text"`           // as YAML
+	Base schema.Digest `json:"base,omitempty"` // of the policy that it was made from
+}
+
+// PolicyProblem is one thing that is wrong with a policy.
+type PolicyProblem struct {
+	Line    int    `json:"line"` // 0 when it is about the whole
+	Problem string `json:"problem"`
+}
+
+// PolicyCheck lists everything that is wrong with a policy.
+type PolicyCheck struct {
+	Problems []PolicyProblem `json:"problems"`
+}
+
+// PolicyHistory are earlier policies, the newest first.
+type PolicyHistory struct {
+	Policies []policy.Past `json:"policies"`
 }

@@ -7,6 +7,8 @@ import (
 
 	"example.org/auditd/api"
 	"example.org/auditd/marks"
+	"example.org/auditd/policy"
+	"example.org/auditd/schema"
 	"example.org/auditd/standing"
 )
 
@@ -46,4 +48,24 @@ func (c *Client) Suggestion(ctx context.Context, decision string) (s api.Suggest
 func (c *Client) Mark(ctx context.Context, m api.Mark) (kept marks.Mark, err error) {
 	err = c.call(ctx, http.MethodPost, "/v1/marks", m, &kept)
 	return kept, err
+}
+
+// ApplyPolicy puts another policy into force; base is the digest of the one that
+// it was made from.
+func (c *Client) ApplyPolicy(ctx context.Context, text string, base schema.Digest) (p api.PolicyInfo, err error) {
+	err = c.call(ctx, http.MethodPost, "/v1/policy", api.NewPolicy{Text: text, Base: base}, &p)
+	return p, err
+}
+
+// PolicyHistory lists earlier policies, the newest first.
+func (c *Client) PolicyHistory(ctx context.Context) ([]policy.Past, error) {
+	var h api.PolicyHistory
+	err := c.call(ctx, http.MethodGet, "/v1/policy/history", nil, &h)
+	return h.Policies, err
+}
+
+// EarlierPolicy returns the text of an earlier policy.
+func (c *Client) EarlierPolicy(ctx context.Context, digest schema.Digest) (p api.PolicyInfo, err error) {
+	err = c.call(ctx, http.MethodGet, "/v1/policy/history/"+url.PathEscape(string(digest)), nil, &p)
+	return p, err
 }

@@ -184,3 +184,49 @@ func TestBrowserEdit(t *testing.T) {
 	}
 	b.sound()
 }
+
+// TestBrowserPolicy: the owner changes the policy, is told what is wrong with it,
+// applies it without a restart, and goes back; another browser's change is not
+// overwritten.
+func TestBrowserPolicy(t *testing.T) {
+	s := newSite(t, nil)
+	first := s.cfg.Policies.Policy().Digest()
+	b, other := s.browser(t), s.browser(t)
+	for _, x := range []*tab{b, other} {
+		s.login(t, x)
+		x.press("4")
+		x.sees("The built-in one")
+		x.click("#policy-edit")
+	}
+	b.fill("#policy-text", "version: 1\nrulez: []\n")
+	b.click("#policy-check")
+	b.sees("line 2")
+	b.accessible("policy with a problem")
+	b.looks("policy-problem")
+	const next = "version: 1\nno_arbiter: block # </textarea><script>document.title='owned'</script>\n"
+	for _, x := range []*tab{b, other} {
+		x.fill("#policy-text", next)
+		x.click("#policy-check")
+		x.sees("This is what changes:")
+	}
+	b.accessible("policy, checked")
+	b.looks("policy")
+	b.click("#policy-apply")
+	b.sees("The policy is in force from the next decision on.")
+	if s.cfg.Policies.Policy().NoArbiter() != schema.Block {
+		t.Error("it is not in force")
+	}
+	other.click("#policy-apply")
+	other.sees("another one than the change was made from")
+	b.sees("1 earlier")
+	b.click(".rules details summary")
+	b.click(".rules details button")
+	b.click("#policy-check")
+	b.sees("This is what changes:")
+	b.click("#policy-apply")
+	b.sees("2 earlier")
+	if s.cfg.Policies.Policy().Digest() != first {
+		t.Error("it did not go back")
+	}
+	b.sound()
+}

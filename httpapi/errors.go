@@ -14,6 +14,7 @@ import (
 	"example.org/auditd/auditlog"
 	"example.org/auditd/credential"
 	"example.org/auditd/marks"
+	"example.org/auditd/policy"
 	"example.org/auditd/schema"
 	"example.org/auditd/standing"
 )
@@ -73,6 +74,12 @@ func asProblem(err error) *problem {
 		return &problem{http.StatusNotFound, "not_found", "id", standing.ErrNotFound.Error(), 0}
 	case errors.Is(err, standing.ErrForm), errors.Is(err, marks.ErrForm):
 		return formProblem(err)
+	case errors.Is(err, policy.ErrChanged):
+		return &problem{http.StatusConflict, "changed", "base", policy.ErrChanged.Error(), 0}
+	case errors.Is(err, policy.ErrVersion):
+		return &problem{http.StatusNotFound, "not_found", "digest", policy.ErrVersion.Error(), 0}
+	case errors.As(err, new(policy.Problem)):
+		return &problem{http.StatusBadRequest, "invalid", "text", err.Error(), 0}
 	case errors.Is(err, standing.ErrFull):
 		return &problem{http.StatusConflict, "full", "", standing.ErrFull.Error(), 0}
 	case errors.Is(err, approval.ErrAnswered):

@@ -17,6 +17,7 @@ import (
 	"example.org/auditd/auditlog"
 	"example.org/auditd/credential"
 	"example.org/auditd/marks"
+	"example.org/auditd/policy"
 	"example.org/auditd/schema"
 	"example.org/auditd/sqlite"
 	"example.org/auditd/standing"
@@ -79,6 +80,10 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	policies, err := policy.OpenKeeper(policy.KeeperConfig{Path: filepath.Join(dir, "policy.yaml"), History: filepath.Join(dir, "policies"), Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
 	c := Config{
 		Audit: func(_ context.Context, f *schema.Flow, _ schema.Credential) schema.Decision {
 			w.mu.Lock()
@@ -102,8 +107,10 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 			return []api.ModelInfo{{Name: "m", Backend: "onnx", Role: "auditor", Ready: true}}
 		},
 		Policy: func() api.PolicyInfo {
-			return api.PolicyInfo{Digest: "sha256:01", Source: "built in", Text: "version: 1\n"}
+			text, source := policies.Text()
+			return api.PolicyInfo{Digest: policies.Policy().Digest(), Source: source, Text: text}
 		},
+		Policies: policies,
 		Keeper:   w.keeper,
 		Logger:   slog.New(slog.NewTextHandler(&lockedWriter{w: w.logs}, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Version:  "test",

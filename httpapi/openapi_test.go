@@ -31,7 +31,7 @@ var shapes = map[string]any{
 	"empty": struct{}{}, "litellm_request": LiteLLMRequest{}, "litellm_answer": LiteLLMAnswer{}, "moderation_request": ModerationRequest{},
 	"moderation_answer": ModerationAnswer{}, "schemas": api.SchemaList{}, "health": api.Health{}, "readiness": api.Readiness{},
 	"foreign": HookDocument{}, "suggestion": api.Suggestion{}, "orders": api.Orders{}, "new_order": api.NewOrder{}, "order": standing.Order{},
-	"marks": api.Marks{}, "review": api.Review{}, "reviewed": api.Reviewed{}, "mark": api.Mark{}, "marked": marks.Mark{},
+	"new_policy": api.NewPolicy{}, "policy_check": api.PolicyCheck{}, "policy_history": api.PolicyHistory{}, "marks": api.Marks{}, "review": api.Review{}, "reviewed": api.Reviewed{}, "mark": api.Mark{}, "marked": marks.Mark{},
 }
 
 // TestComponentsAreCurrent makes the document's components from the Go types,
@@ -157,6 +157,10 @@ var examples = map[string]struct{ path, body string }{
 	"GET /v1/marks":                     {"/v1/marks", ""},
 	"POST /v1/marks":                    {"/v1/marks", `{"decision_id":"d-1","what":"miss","note":"it was not harmless","payload":true,"part":"text"}`},
 	"GET /v1/policy":                    {"/v1/policy", ""},
+	"POST /v1/policy":                   {"/v1/policy", `{"text":"version: 1\n","base":"BASE"}`},
+	"POST /v1/policy/check":             {"/v1/policy/check", `{"text":"version: 2\n"}`},
+	"GET /v1/policy/history":            {"/v1/policy/history", ""},
+	"GET /v1/policy/history/:digest":    {"/v1/policy/history/BASE", ""},
 	"GET /v1/models":                    {"/v1/models", ""},
 	"POST /v1/owner/session":            {"/v1/owner/session", `{"passphrase":"` + passphrase + `"}`},
 	"POST /v1/owner/link":               {"/v1/owner/link", `{}`}, "POST /v1/owner/logout": {"/v1/owner/logout", `{}`},
@@ -178,6 +182,7 @@ func TestEveryRouteKeepsToTheDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	base := string(w.cfg.Policies.Policy().Digest())
 	paths := doc["paths"].(map[string]any)
 	for _, r := range w.routes() {
 		t.Run(r.method+r.path, func(t *testing.T) {
@@ -189,7 +194,8 @@ func TestEveryRouteKeepsToTheDocument(t *testing.T) {
 			if !ok {
 				t.Fatal("no example")
 			}
-			ex.path = strings.NewReplacer("QUESTION", w.question, "ORDER", order.ID).Replace(ex.path)
+			ex.path = strings.NewReplacer("QUESTION", w.question, "ORDER", order.ID, "BASE", base).Replace(ex.path)
+			ex.body = strings.Replace(ex.body, "BASE", base, 1)
 			if r.request != "" {
 				validate(t, c, r.request, ex.body)
 			}

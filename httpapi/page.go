@@ -90,6 +90,11 @@ func (s *Server) servePage() {
 	post("/standing", s.addOrder)
 	post("/standing/:id/revoke", s.revokeOrder)
 	post("/marks", s.mark)
+	get("/policy", s.policy)
+	large("/policy", false, s.applyPolicy)
+	large("/policy/check", false, s.checkPolicy)
+	get("/policy/history", s.policyHistory)
+	get("/policy/history/:digest", s.earlierPolicy)
 	get("/overview", s.pageOverview)
 	post("/verify", s.pageVerify)
 }

@@ -71,7 +71,11 @@ func (s *Server) policy(c *gin.Context) {
 		s.fail(c, errAbsent)
 		return
 	}
-	s.answer(c, s.cfg.Policy())
+	p := s.cfg.Policy()
+	if credentialOf(c) != schema.CredentialOwner {
+		p.Text = "" // it says what an agent would get away with
+	}
+	s.answer(c, p)
 }
 
 func (s *Server) models(c *gin.Context) {

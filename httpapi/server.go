@@ -31,6 +31,7 @@ import (
 	"example.org/auditd/credential"
 	"example.org/auditd/escalation"
 	"example.org/auditd/marks"
+	"example.org/auditd/policy"
 	"example.org/auditd/schema"
 	"example.org/auditd/standing"
 )
@@ -57,6 +58,8 @@ type Config struct {
 	// Models and Policy describe what is in use.
 	Models func(context.Context) []api.ModelInfo
 	Policy func() api.PolicyInfo
+	// Policies changes it, for the owner.
+	Policies *policy.Keeper
 	// Thresholds are those that reports are compared with.
 	Thresholds func() escalation.Thresholds
 	// Verify checks the whole log from its files.

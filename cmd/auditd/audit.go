@@ -153,11 +153,11 @@ func (p *program) auditLocally(ctx context.Context, cfg *Config, flow *schema.Fl
 	for deadline := time.Now().Add(5 * time.Second); d.judges.loading() && time.Now().Before(deadline) && ctx.Err() == nil; {
 		time.Sleep(10 * time.Millisecond)
 	}
-	return d.firewall.Audit(ctx, flow, schema.CredentialHook), d.policy.Thresholds(), nil
+	return d.firewall.Audit(ctx, flow, schema.CredentialHook), d.policies.Policy().Thresholds(), nil
 }
 
 func (p *program) policyCommand() *cobra.Command {
-	c := &cobra.Command{Use: "policy", Short: "Check and show the owner's policy", GroupID: "setup", Args: cobra.NoArgs,
+	c := &cobra.Command{Use: "policy", Short: "Show, check and change the owner's policy", GroupID: "setup", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	c.AddCommand(&cobra.Command{
 		Use: "check [FILE]", Short: "List everything that is wrong with a policy file", Args: cobra.MaximumNArgs(1),
@@ -203,6 +203,7 @@ func (p *program) policyCommand() *cobra.Command {
 			return err
 		},
 	})
+	c.AddCommand(p.policyApplyCommand(), p.policyHistoryCommand(), p.policyUndoCommand())
 	return c
 }
 

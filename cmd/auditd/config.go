@@ -79,7 +79,8 @@ type Config struct {
 	// LogFormat of those messages: text or json.
 	LogFormat string `yaml:"log_format"`
 
-	ownerFile string // where the hash of the passphrase lies
+	policyFile string // where a policy goes when there is none yet
+	ownerFile  string // where the hash of the passphrase lies
 
 	ablation firewall.Ablation // benchmarks leave parts out; no file can
 }
@@ -291,8 +292,10 @@ func (c *Config) complete(getenv func(string) string) error {
 		return fmt.Errorf("socket: the path has %d bytes, the limit is 100; set socket to a shorter one, or to off", len(c.Socket))
 	}
 	c.ownerFile = filepath.Join(configDir(getenv), "owner.json")
+	c.policyFile = c.Policy
 	if c.Policy == "" {
 		path := filepath.Join(configDir(getenv), "policy.yaml")
+		c.policyFile = path
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 			c.Policy = path
 		}

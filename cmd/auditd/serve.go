@@ -75,7 +75,7 @@ func (p *program) serve(ctx context.Context) error {
 	if r := d.log.Repaired(); r.CutBytes > 0 || r.Kept > 0 {
 		logger.WarnContext(ctx, "the decision log was repaired after a crash; no answered decision was touched", "cut_bytes", r.CutBytes, "kept_records", r.Kept)
 	}
-	logger.InfoContext(ctx, "serving", "version", version(), "address", listeners[0].Addr().String(), "policy", d.policy.Digest(), "records", d.log.Size(), "took", time.Since(start).Round(time.Millisecond))
+	logger.InfoContext(ctx, "serving", "version", version(), "address", listeners[0].Addr().String(), "policy", d.policies.Policy().Digest(), "records", d.log.Size(), "took", time.Since(start).Round(time.Millisecond))
 	err = d.Serve(ctx, listeners)
 	logger.InfoContext(context.WithoutCancel(ctx), "stopped", "records", d.log.Size())
 	return err

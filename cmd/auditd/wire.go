@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,11 +20,14 @@ import (
 	"example.org/auditd/auditlog"
 	"example.org/auditd/client"
 	"example.org/auditd/credential"
+	"example.org/auditd/escalation"
 	"example.org/auditd/firewall"
 	"example.org/auditd/httpapi"
 	"example.org/auditd/internal/durable"
 	"example.org/auditd/marks"
 	"example.org/auditd/policy"
+	"example.org/auditd/precheck"
+	"example.org/auditd/schema"
 	"example.org/auditd/sqlite"
 	"example.org/auditd/standing"
 )
@@ -39,7 +43,8 @@ type daemon struct {
 	standing *standing.Store
 	marks    *marks.Book
 	keeper   *credential.Keeper
-	policy   *policy.Policy
+	policies *policy.Keeper
+	checker  atomic.Pointer[precheck.Checker] // of the policy in force
 	judges   *judges
 	firewall *firewall.Firewall
 	server   *httpapi.Server
@@ -63,17 +68,23 @@ func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string,
 			d.Close()
 		}
 	}()
-	if d.policy, err = loadPolicy(cfg.Policy); err != nil {
+	if _, err := loadPolicy(cfg.Policy); err != nil { // a file that was named must be there
 		return nil, err
 	}
-	checker, err := newChecker(d.policy, cfg, getenv)
+	d.policies, err = policy.OpenKeeper(policy.KeeperConfig{Path: cfg.policyFile, BuiltIn: cfg.Policy == "", History: filepath.Join(cfg.State, "policies"), Now: time.Now,
+		Prepare: func(p *policy.Policy) (func(), error) {
+			// A flow that is under way may meet the new lists and the old rules;
+			// each of them is the owner's.
+			c, err := newChecker(p, cfg, getenv)
+			return func() { d.checker.Store(c) }, err
+		}})
 	if err != nil {
 		return nil, err
 	}
 	if err := durable.MkdirAll(cfg.State); err != nil {
 		return nil, fmt.Errorf("make the state directory: %w", err)
 	}
-	if err := d.openStores(checker); err != nil {
+	if err := d.openStores(); err != nil {
 		return nil, err
 	}
 	registry := prometheus.NewRegistry()
@@ -85,11 +96,12 @@ func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string,
 	d.close = append(d.close, d.judges.Close)
 
 	d.firewall, err = firewall.New(firewall.Config{
-		Check: checker.Check, Redact: checker.Redact,
+		Check:  func(f *schema.Flow) *schema.Precheck { return d.checker.Load().Check(f) },
+		Redact: func(s string) (string, map[string]string) { return d.checker.Load().Redact(s) },
 		Append: d.append,
 		Ask:    d.queue.Ask, Redeem: d.queue.RedeemEither, Allowed: d.queue.Allowed,
 		Orders:  d.standing.Covering,
-		Policy:  func() *policy.Policy { return d.policy },
+		Policy:  d.policies.Policy,
 		Auditor: d.judges.auditor, Arbiter: d.judges.arbiter,
 		Deadline: time.Duration(cfg.Deadline), MaxPayload: cfg.MaxPayload,
 		Now: time.Now, Logger: logger, Ablation: cfg.ablation,
@@ -101,7 +113,8 @@ func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string,
 		Audit: d.firewall.Audit, Event: d.event, Review: d.firewall.Review,
 		Approvals: d.queue, Log: d.log, Standing: d.standing, Marks: d.marks,
 		Ready: d.missing, Models: d.judges.Models, Policy: d.policyInfo,
-		Thresholds: d.policy.Thresholds,
+		Policies:   d.policies,
+		Thresholds: func() escalation.Thresholds { return d.policies.Policy().Thresholds() },
 		Verify:     func() (auditlog.Summary, error) { return auditlog.Verify(cfg.State) },
 		Keeper:     d.keeper, Registry: registry, Logger: logger, Version: version(),
 		MaxPayload: cfg.MaxPayload, MaxInFlight: cfg.MaxInFlight, Deadline: time.Duration(cfg.Deadline),
@@ -114,7 +127,7 @@ func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string,
 }
 
 // openStores opens what is on the disk: credentials, database, log.
-func (d *daemon) openStores(checker redacter) error {
+func (d *daemon) openStores() error {
 	hook, err := credential.HookToken(client.TokenPath(d.cfg.State))
 	if err != nil {
 		return err
@@ -124,7 +137,7 @@ func (d *daemon) openStores(checker redacter) error {
 		return err
 	}
 	d.log, err = auditlog.Open(auditlog.Config{Dir: d.cfg.State, Now: time.Now, Log: d.logger,
-		Redact: func(s string) string { out, _ := checker.Redact(s); return out }})
+		Redact: func(s string) string { out, _ := d.checker.Load().Redact(s); return out }})
 	if errors.Is(err, auditlog.ErrLocked) {
 		return hint(fmt.Errorf("open the decision log: %w", err), "another auditd uses %s; `auditd doctor` shows it", d.cfg.State)
 	}
@@ -163,11 +176,8 @@ func (d *daemon) missing() []string {
 }
 
 func (d *daemon) policyInfo() api.PolicyInfo {
-	source := d.cfg.Policy
-	if source == "" {
-		source = "built in"
-	}
-	return api.PolicyInfo{Digest: d.policy.Digest(), Source: source}
+	text, source := d.policies.Text()
+	return api.PolicyInfo{Digest: d.policies.Policy().Digest(), Source: source, Text: text}
 }
 
 // housekeep does what is due from time to time, until ctx ends.
@@ -218,11 +228,6 @@ func loadPolicy(path string) (*policy.Policy, error) {
 		return nil, hint(err, "`auditd policy check %s` lists everything that is wrong with it", path)
 	}
 	return p, nil
-}
-
-// redacter is what the stores need of the precheck.
-type redacter interface {
-	Redact(text string) (redacted string, placeholders map[string]string)
 }
 
 // policyText returns the text of the policy file, or of the built-in policy.

@@ -5,13 +5,15 @@ import { ident, visible } from './text.js';
 import { ago, dateTime, left, residuals } from './words.js';
 import { orders } from './mark.js';
 import { grants } from './grants.js';
+import { policySection } from './policy.js';
 
 export function rules(main) {
   let gone = false;
   let ended = false;
   const standing = h('div', null);
+  const owned = h('div', null);
   const wider = h('div', { class: 'standing flush' });
-  show(main, h('h1', { class: 'sr' }, 'Rules'), h('div', { class: 'overview rules' }, standing, wider));
+  show(main, h('h1', { class: 'sr' }, 'Rules'), h('div', { class: 'overview rules' }, standing, wider, owned));
 
   async function draw() {
     let list;
@@ -57,6 +59,7 @@ export function rules(main) {
   }
 
   draw();
+  policySection(owned);
   return {
     leave() { gone = true; },
     event(name) { if (name === 'hello') draw(); },
