@@ -102,7 +102,7 @@ Exit codes: 0 done, or the flow is allowed; 2 the flow is stopped; 1 anything el
 	root.AddCommand(
 		p.serveCommand(), p.doctorCommand(), p.versionCommand(),
 		p.auditCommand(), p.hookCommand(), p.mcpCommand(), p.demoCommand(), p.pendingCommand(), p.approveCommand(), p.denyCommand(), p.suppressCommand(),
-		p.feedCommand(), p.explainCommand(), p.statsCommand(),
+		p.feedCommand(), p.explainCommand(), p.statsCommand(), p.replayCommand(),
 		p.logCommand(), p.policyCommand(), p.schemaCommand(), p.benchCommand(),
 		p.pullCommand(), p.modelsCommand(), p.useCommand(), p.passphraseCommand(), p.loginCommand(), p.tuneCommand(),
 	)
