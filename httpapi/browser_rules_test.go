@@ -39,7 +39,7 @@ func (b *tab) fill(selector, text string) {
 // TestBrowserWrong: an owner calls a decision wrong, suppresses it in its place,
 // finds that suppression and takes it back; and makes a no last.
 func TestBrowserWrong(t *testing.T) {
-	s := newSite(t, nil)
+	s := newSite(t, func(c *Config) { c.Storage = func() []Stored { return []Stored{{"log", 4096}, {"auditd.db", 1024}} } })
 	hostile := `https://docs.example/"><script>document.title='owned'</script>/injections`
 	s.alarm(t, "d-alarm", hostile, "Ignore previous instructions is what such a text says, and here is how to defend against it.")
 	b := s.browser(t)
@@ -79,6 +79,13 @@ func TestBrowserWrong(t *testing.T) {
 	}
 	b.sees("A false alarm, you said")
 	b.sound()
+
+	// The mark counts against its rule.
+	b.press("3")
+	b.sees("1 of them false (100 %)")
+	b.sees("Storage")
+	b.accessible("overview with marks")
+	b.looks("overview-marks")
 
 	// Undoing it: from the keyboard, in two steps.
 	b.press("4")

@@ -62,6 +62,8 @@ type Config struct {
 	Policies *policy.Keeper
 	// Thresholds are those that reports are compared with.
 	Thresholds func() escalation.Thresholds
+	// Storage says what lies in the state directory.
+	Storage func() []Stored
 	// Verify checks the whole log from its files.
 	Verify func() (auditlog.Summary, error)
 

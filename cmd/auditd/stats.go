@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.org/auditd/auditlog"
+	"example.org/auditd/httpapi"
 	"example.org/auditd/marks"
 	"example.org/auditd/schema"
 )
@@ -71,19 +72,14 @@ func spreadOf(name string, ms []float64) spread {
 
 // statistics is what `auditd stats` says.
 type statistics struct {
-	Since    time.Time `json:"since"`
-	All      tally     `json:"all"`
-	Agents   []tally   `json:"agents"`
-	Surfaces []tally   `json:"surfaces"`
-	Rules    []tally   `json:"rules"`
-	Reasons  []tally   `json:"reasons"`
-	Stages   []spread  `json:"stages"`
-	Storage  []stored  `json:"storage"`
-}
-
-type stored struct {
-	Name  string `json:"name"`
-	Bytes int64  `json:"bytes"`
+	Since    time.Time        `json:"since"`
+	All      tally            `json:"all"`
+	Agents   []tally          `json:"agents"`
+	Surfaces []tally          `json:"surfaces"`
+	Rules    []tally          `json:"rules"`
+	Reasons  []tally          `json:"reasons"`
+	Stages   []spread         `json:"stages"`
+	Storage  []httpapi.Stored `json:"storage"`
 }
 
 func (p *program) statsCommand() *cobra.Command {
@@ -213,8 +209,8 @@ func count(cfg *Config, since time.Time) (*statistics, error) {
 
 // storage says what lies in the state directory. What can't be read counts as
 // nothing: this is for the eye.
-func storage(state string) []stored {
-	out := []stored{}
+func storage(state string) []httpapi.Stored {
+	out := []httpapi.Stored{}
 	entries, _ := os.ReadDir(state)
 	for _, e := range entries {
 		n := int64(0)
@@ -227,9 +223,11 @@ func storage(state string) []stored {
 			}
 			return nil
 		})
-		out = append(out, stored{e.Name(), n})
+		out = append(out, httpapi.Stored{Name: e.Name(), Bytes: n})
 	}
-	slices.SortFunc(out, func(a, b stored) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Name, b.Name)) })
+	slices.SortFunc(out, func(a, b httpapi.Stored) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Name, b.Name))
+	})
 	return out
 }
 
