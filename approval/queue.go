@@ -11,6 +11,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -75,6 +77,10 @@ type Queue struct {
 	waiters  map[string]map[chan struct{}]struct{} // by question
 	watchers map[chan struct{}]struct{}
 
+	// refused counts, by agent, the questions that found no place; guarded by
+	// mu too.
+	refused map[string]int
+
 	// lastPurge, in nanoseconds, is guarded by mu too.
 	lastPurge int64
 }
@@ -107,7 +113,7 @@ func New(cfg Config) (*Queue, error) {
 	if err := sqlite.Migrate(context.Background(), cfg.DB, sub); err != nil {
 		return nil, fmt.Errorf("open the approval queue: %w", err)
 	}
-	return &Queue{cfg: cfg, waiters: map[string]map[chan struct{}]struct{}{}, watchers: map[chan struct{}]struct{}{}}, nil
+	return &Queue{cfg: cfg, waiters: map[string]map[chan struct{}]struct{}{}, watchers: map[chan struct{}]struct{}{}, refused: map[string]int{}}, nil
 }
 
 // Ask stores a question and returns it with its ID, a ticket, and the time at
@@ -185,6 +191,7 @@ func (q *Queue) insert(ctx context.Context, tx *sql.Tx, ask *schema.Question, no
 		return nil, err
 	}
 	if all >= q.cfg.MaxPending || own >= q.cfg.MaxPerAgent {
+		q.noteRefused(ask.Flow.Session.Agent)
 		return nil, ErrFull
 	}
 	ask.ID = newID("q")
@@ -294,6 +301,43 @@ func (q *Queue) answer(ctx context.Context, id string, approve bool, by string, 
 	}
 	q.wake(id)
 	return nil
+}
+
+const maxRefused = 100 // agents that are remembered; an agent chooses its name
+
+func (q *Queue) noteRefused(agent string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, known := q.refused[agent]; known || len(q.refused) < maxRefused {
+		q.refused[agent]++
+	}
+}
+
+// Refused says how many questions of which agents found no place since the queue
+// was opened.
+func (q *Queue) Refused() map[string]int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return maps.Clone(q.refused)
+}
+
+// Fair puts questions in the order in which they are best answered: each
+// agent's oldest first, one of each agent in turn, so that many of one do not
+// hide one of another. list has the oldest first.
+func Fair(list []*schema.Question) []*schema.Question {
+	turn := map[*schema.Question]int{}
+	asked := map[string]int{}
+	for _, q := range list {
+		agent := ""
+		if q.Flow != nil {
+			agent = q.Flow.Session.Agent
+		}
+		turn[q] = asked[agent]
+		asked[agent]++
+	}
+	out := slices.Clone(list)
+	slices.SortStableFunc(out, func(a, b *schema.Question) int { return turn[a] - turn[b] })
+	return out
 }
 
 // group digests what a question is about apart from the payload.

@@ -27,12 +27,14 @@ func shown(q schema.Question, cred schema.Credential) schema.Question {
 	return q
 }
 
-// questions are those that wait; the API and the page read them here.
+// questions are those that wait; the API and the page read them here,
+// one of each agent in turn.
 func (s *Server) questions(c *gin.Context) ([]*schema.Question, error) {
 	if s.cfg.Approvals == nil {
 		return nil, errAbsent
 	}
-	return s.cfg.Approvals.Pending(c.Request.Context())
+	list, err := s.cfg.Approvals.Pending(c.Request.Context())
+	return approval.Fair(list), err
 }
 
 // asked is one question, whether or not it still waits. The queue keeps no

@@ -24,10 +24,12 @@ type listed struct {
 	Preview  string          `json:"preview"`
 }
 
-// inbox is the list of questions, the oldest first.
+// inbox is the list of questions, the oldest of each agent first.
 type inbox struct {
 	Now       time.Time `json:"now"`
 	Questions []listed  `json:"questions"`
+	// Refused says how many questions of which agents found no place.
+	Refused map[string]int `json:"refused,omitempty"`
 }
 
 func (s *Server) pageQuestions(c *gin.Context) {
@@ -36,7 +38,7 @@ func (s *Server) pageQuestions(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	out := inbox{Now: time.Now().UTC(), Questions: []listed{}}
+	out := inbox{Now: time.Now().UTC(), Questions: []listed{}, Refused: s.cfg.Approvals.Refused()}
 	for _, q := range list {
 		l := listed{Question: *q}
 		if q.Flow != nil {

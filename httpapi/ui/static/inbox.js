@@ -3,7 +3,7 @@
 import { h, show, toast, waiting } from './dom.js';
 import { get, hasKey, now, Offline, post, Refused } from './api.js';
 import { visible } from './text.js';
-import { ago, left, sentence } from './words.js';
+import { agentName, ago, left, sentence } from './words.js';
 import { detail } from './question.js';
 import { approveDialog } from './approve.js';
 import { grants } from './grants.js';
@@ -13,7 +13,8 @@ import { editDialog } from './edit.js';
 const settle = 400; // milliseconds for which a question must have been on screen before a key answers it
 
 export function inbox(main, parts) {
-  let list = []; // listed questions, the oldest first
+  let list = []; // listed questions, the oldest of each agent first
+  let refused = {}; // by agent: questions that found no place
   let selected = parts[0] === 'q' ? parts[1] : '';
   let shownAt = 0;
   let current = null; // the asked question on screen
@@ -36,6 +37,7 @@ export function inbox(main, parts) {
       const doc = await get('questions');
       if (gone) return;
       list = doc.questions;
+      refused = doc.refused ?? {};
       draw();
       if (!selected && list.length && wide()) open(ids()[0], false);
       else if (selected && !at(selected) && current?.id === selected && !current.answer) refresh();
@@ -50,12 +52,12 @@ export function inbox(main, parts) {
   function draw() {
     waiting(list.length);
     const sorted = groups(list);
-    const shape = JSON.stringify(sorted.map((g) => g.map((l) => l.question.id)));
+    const shape = JSON.stringify([sorted.map((g) => g.map((l) => l.question.id)), refused]);
     if (shape !== drawn) {
       drawn = shape;
       for (const key of made.keys()) if (!at(key.split(' ')[0])) made.delete(key);
       const focused = items.contains(document.activeElement) ? document.activeElement.dataset.id : null;
-      show(items, sorted.length ? sorted.map((g) => group(g)) : h('div', { class: 'empty' }, h('p', { class: 'big' }, 'Nothing waits for you.'),
+      show(items, Object.entries(refused).map(([who, n]) => h('p', { class: 'flood', role: 'status' }, h('b', null, agentName(who) || 'An agent'), ` asked ${n} more ${n === 1 ? 'question' : 'questions'} than it may have waiting; they were refused.`)), sorted.length ? sorted.map((g) => group(g)) : h('div', { class: 'empty' }, h('p', { class: 'big' }, 'Nothing waits for you.'),
         h('p', null, 'When an agent wants to do something that needs your word, it appears here at once.')));
       if (focused) items.querySelector(`[data-id="${CSS.escape(focused)}"]`)?.focus();
     }
