@@ -32,8 +32,14 @@ func messageOf(reason string) string {
 		return "The content is shown as symbols."
 	case "approved":
 		return "Allowed: the owner approved this very call."
+	case "approved_edit":
+		return "Allowed with the owner's own text in place of this one. Go on with the text given here."
 	case "denied":
 		return "Blocked: the owner was asked about this very call and said no. Do it another way, or talk to the owner."
+	case "refused":
+		return "Blocked: the owner has refused this and everything like it."
+	case "suppressed":
+		return "Allowed by a suppression of the owner's."
 	case "hard_rule", "rewrite_hard_rule":
 		return "Blocked by a hard rule."
 	case "rewrite_riskier":

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"example.org/auditd/schema"
 )
@@ -69,6 +70,10 @@ func (fw *Firewall) decision(t *transfer) schema.Decision {
 		Precheck: t.first, Report: t.report, Second: t.second, Residual: t.residual, Escalation: t.escalation, Arbiter: t.arbiter,
 		Usage: t.usage, Trace: t.trace, Cached: t.cached, LogIndex: -1,
 	}
+	d.Suppressed = t.suppressed
+	if t.lift != "" {
+		d.Suppressed = append(slices.Clone(d.Suppressed), schema.Suppressed{By: t.lift, Judgement: true})
+	}
 	if d.Message == "" {
 		d.Message = messageOf(d.Reason)
 	}
@@ -127,8 +132,9 @@ func (fw *Firewall) ask(ctx context.Context, t *transfer) {
 	if err == nil && asked != nil && asked.Answer == "approved" && asked.Ticket != "" && fw.cfg.Redeem != nil {
 		// The owner said yes after the first call had given up, and this caller
 		// carries no ticket. The yes is for this very flow, and is used up now.
-		if ok, err := fw.cfg.Redeem(ctx, asked.Ticket, q.Binding); err == nil && ok {
-			v = verdict{action: schema.Allow, reason: "approved"}
+		if ok, instead, err := fw.cfg.Redeem(ctx, asked.Ticket, q.Binding); err == nil && ok {
+			t.rewritten, t.edits = false, nil // the auditor's rewrite was not what the owner approved
+			v = fw.approved(t, instead)
 			t.verdict, t.stage = v, schema.StageTicket
 			return
 		}

@@ -17,7 +17,9 @@ import (
 	validator "github.com/santhosh-tekuri/jsonschema/v6"
 
 	"example.org/auditd/api"
+	"example.org/auditd/marks"
 	"example.org/auditd/schema"
+	"example.org/auditd/standing"
 )
 
 var update = flag.Bool("update", false, "rewrite components.json")
@@ -30,6 +32,8 @@ var shapes = map[string]any{
 	"moderation_answer": ModerationAnswer{}, "schemas": api.SchemaList{}, "health": api.Health{}, "readiness": api.Readiness{},
 	"foreign": HookDocument{}, "inspection": api.Inspection{}, "rule_change": api.RuleChange{}, "symbol": api.Symbol{}, "views": api.ViewList{},
 	"view_log": api.ViewLog{}, "view_text": api.ViewText{}, "view_conflicts": api.ViewConflicts{}, "view_revert": api.ViewRevert{}, "view_reverted": api.ViewReverted{},
+	"suggestion": api.Suggestion{}, "orders": api.Orders{}, "new_order": api.NewOrder{}, "order": standing.Order{},
+	"new_policy": api.NewPolicy{}, "policy_check": api.PolicyCheck{}, "policy_history": api.PolicyHistory{}, "marks": api.Marks{}, "review": api.Review{}, "reviewed": api.Reviewed{}, "mark": api.Mark{}, "marked": marks.Mark{},
 }
 
 // TestComponentsAreCurrent makes the document's components from the Go types,
@@ -145,11 +149,23 @@ var examples = map[string]struct{ path, body string }{
 	"POST /v1/events":            {"/v1/events", `{"host":"h","agent":"a","session":"s","phase":"prompt","text":"rewrite me"}`},
 	"POST /v1/hooks/claude-code": {"/v1/hooks/claude-code?event=Stop", `{"session_id":"s","hook_event_name":"Stop","stop_hook_active":false,"last_assistant_message":"benign"}`},
 	"GET /v1/approvals":          {"/v1/approvals", ""}, "GET /v1/approvals/:id": {"/v1/approvals/QUESTION", ""},
-	"POST /v1/approvals/:id": {"/v1/approvals/QUESTION", `{"answer":"approve","grant":{"uses":3}}`},
-	"GET /v1/decisions/:id":  {"/v1/decisions/d-1", ""}, "GET /v1/log": {"/v1/log?limit=10", ""},
-	"GET /v1/policy": {"/v1/policy", ""}, "GET /v1/models": {"/v1/models", ""},
-	"POST /v1/owner/session": {"/v1/owner/session", `{"passphrase":"` + passphrase + `"}`},
-	"POST /v1/owner/link":    {"/v1/owner/link", `{}`}, "POST /v1/owner/logout": {"/v1/owner/logout", `{}`},
+	"POST /v1/approvals/:id":        {"/v1/approvals/QUESTION", `{"answer":"approve","grant":{"uses":3}}`},
+	"POST /v1/approvals/:id/review": {"/v1/approvals/QUESTION/review", `{"text":"a benign text"}`},
+	"GET /v1/decisions/:id":         {"/v1/decisions/d-1", ""}, "GET /v1/log": {"/v1/log?limit=10", ""},
+	"GET /v1/decisions/:id/suppression": {"/v1/decisions/d-1/suppression", ""},
+	"GET /v1/standing":                  {"/v1/standing?ended=1", ""},
+	"POST /v1/standing":                 {"/v1/standing", `{"effect":"deny","scope":{"sink_kind":"exec","agent":"a"},"reason":"never"}`},
+	"POST /v1/standing/:id/revoke":      {"/v1/standing/ORDER/revoke", `{}`},
+	"GET /v1/marks":                     {"/v1/marks", ""},
+	"POST /v1/marks":                    {"/v1/marks", `{"decision_id":"d-1","what":"miss","note":"it was not harmless","payload":true,"part":"text"}`},
+	"GET /v1/policy":                    {"/v1/policy", ""},
+	"POST /v1/policy":                   {"/v1/policy", `{"text":"version: 1\n","base":"BASE"}`},
+	"POST /v1/policy/check":             {"/v1/policy/check", `{"text":"version: 2\n"}`},
+	"GET /v1/policy/history":            {"/v1/policy/history", ""},
+	"GET /v1/policy/history/:digest":    {"/v1/policy/history/BASE", ""},
+	"GET /v1/models":                    {"/v1/models", ""},
+	"POST /v1/owner/session":            {"/v1/owner/session", `{"passphrase":"` + passphrase + `"}`},
+	"POST /v1/owner/link":               {"/v1/owner/link", `{}`}, "POST /v1/owner/logout": {"/v1/owner/logout", `{}`},
 	"POST /beta/litellm_basic_guardrail_api": {"/beta/litellm_basic_guardrail_api", `{"texts":["benign","rewrite"],"request_data":{"user_api_key_hash":"x"},"input_type":"request","additional_provider_specific_params":{}}`},
 	"POST /v1/moderations":                   {"/v1/moderations", `{"input":["benign",{"type":"text","text":"hostile"}],"model":"omni-moderation-latest"}`},
 	"POST /v1/dualview/inspect":              {"/v1/dualview/inspect", `{"host":"h","agent":"a","session":"s","symbols":["symu"],"question":"what?"}`},
@@ -170,6 +186,11 @@ func TestEveryRouteKeepsToTheDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	owner := w.owner(t)
+	order, err := w.cfg.Standing.Add(standing.Order{Effect: standing.Deny, Reason: "a test", Scope: standing.Scope{Agent: "a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := string(w.cfg.Policies.Policy().Digest())
 	paths := doc["paths"].(map[string]any)
 	for _, r := range w.routes() {
 		t.Run(r.method+r.path, func(t *testing.T) {
@@ -181,7 +202,8 @@ func TestEveryRouteKeepsToTheDocument(t *testing.T) {
 			if !ok {
 				t.Fatal("no example")
 			}
-			ex.path = strings.Replace(ex.path, "QUESTION", w.question, 1)
+			ex.path = strings.NewReplacer("QUESTION", w.question, "ORDER", order.ID, "BASE", base).Replace(ex.path)
+			ex.body = strings.Replace(ex.body, "BASE", base, 1)
 			if r.request != "" {
 				validate(t, c, r.request, ex.body)
 			}

@@ -89,14 +89,14 @@ func newRig(t testing.TB, api string, change ...func(*Config)) *rig {
 			out.ID, out.Ticket, out.Expires = fmt.Sprintf("q-%d", questions), fmt.Sprintf("t-%d", questions), time.Now().Add(time.Hour)
 			return &out, nil
 		},
-		Redeem: func(_ context.Context, ticket string, _ schema.Digest) (bool, error) {
+		Redeem: func(_ context.Context, ticket string, _ schema.Digest) (bool, *string, error) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			if q := strings.Replace(ticket, "t-", "q-", 1); r.approved[q] {
 				delete(r.approved, q)
-				return true, nil
+				return true, nil, nil
 			}
-			return false, nil
+			return false, nil, nil
 		},
 		Now: time.Now, Deadline: 5 * time.Second, Margin: 100 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	})

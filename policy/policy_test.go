@@ -317,13 +317,14 @@ suppressions:
 		{"tool and source", flow(func(f *schema.Flow) { f.Sink = schema.Sink{Tool: "crm"}; f.Source.ID = "crm__x" }), "2027-01-10", 1},
 		{"tool alone", flow(func(f *schema.Flow) { f.Sink = schema.Sink{Tool: "crm"} }), "2027-01-10", 0},
 	} {
-		out, n := p.Suppress(tt.f, pre, day(tt.now))
+		out, rules := p.Suppress(tt.f, pre, day(tt.now))
+		n := len(rules)
 		if n != tt.want || len(out.Signals) != 3-tt.want || len(pre.Signals) != 3 {
 			t.Errorf("%s: %d suppressed, %d left of %d", tt.name, n, len(out.Signals), len(pre.Signals))
 		}
 	}
 	hard := &schema.Precheck{Signals: pre.Signals, HardBlock: true}
-	if _, n := p.Suppress(flow(nil), hard, day("2027-01-10")); n != 0 {
+	if _, n := p.Suppress(flow(nil), hard, day("2027-01-10")); len(n) != 0 {
 		t.Error("a result that blocks was changed")
 	}
 }

@@ -152,7 +152,7 @@ func (p *program) auditLocally(ctx context.Context, cfg *Config, flow *schema.Fl
 	for deadline := time.Now().Add(5 * time.Second); d.judges.loading() && time.Now().Before(deadline) && ctx.Err() == nil; {
 		time.Sleep(10 * time.Millisecond)
 	}
-	return d.firewall.Audit(ctx, flow, schema.CredentialHook), d.policy.Thresholds(), nil
+	return d.firewall.Audit(ctx, flow, schema.CredentialHook), d.policies.Policy().Thresholds(), nil
 }
 
 func (p *program) schemaCommand() *cobra.Command {

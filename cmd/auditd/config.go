@@ -87,6 +87,7 @@ type Config struct {
 
 	ownerFile     string // where the hash of the passphrase lies
 	isolationFile string // the owner's rules of isolation
+	policyFile    string // where a policy goes when there is none yet
 
 	ablation firewall.Ablation // benchmarks leave parts out; no file can
 }
@@ -346,8 +347,10 @@ func (c *Config) complete(getenv func(string) string) error {
 	}
 	c.ownerFile = filepath.Join(configDir(getenv), "owner.json")
 	c.isolationFile = filepath.Join(configDir(getenv), "isolation.yaml")
+	c.policyFile = c.Policy
 	if c.Policy == "" {
 		path := filepath.Join(configDir(getenv), "policy.yaml")
+		c.policyFile = path
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 			c.Policy = path
 		}

@@ -42,7 +42,7 @@ const ownerName = "owner"
 // then refused, never audited instead, and `/readyz` and `auditd doctor` say
 // why. A mistake in isolation.yaml is one.
 func openIsolation(ctx context.Context, d *daemon, secrets func(string) [][2]int, getenv func(string) string) (*isolation, error) {
-	agents := d.policy.Isolates()
+	agents := d.policies.Policy().Isolates()
 	if len(agents) == 0 {
 		return nil, nil
 	}

@@ -47,6 +47,7 @@ agent would read it under the rules in force. Nothing is kept.`,
 		test,
 		&cobra.Command{Use: "dry-run FILE [DIR]", Short: "Say which files of a directory another isolation.yaml would hide or show", Args: cobra.RangeArgs(1, 2),
 			RunE: func(_ *cobra.Command, args []string) error { return p.policyDryRun(args) }},
+		p.policyApplyCommand(), p.policyHistoryCommand(), p.policyUndoCommand(),
 	)
 	return c
 }

@@ -138,7 +138,8 @@ Exit codes: 0 done, or the flow is allowed; 2 the flow is stopped; 1 anything el
 	root.SetCompletionCommandGroupID("setup")
 	root.AddCommand(
 		p.serveCommand(), p.doctorCommand(), p.versionCommand(),
-		p.auditCommand(), p.hookCommand(), p.mcpCommand(), p.proxyCommand(), p.demoCommand(), p.pendingCommand(), p.approveCommand(), p.denyCommand(),
+		p.auditCommand(), p.hookCommand(), p.mcpCommand(), p.proxyCommand(), p.demoCommand(), p.pendingCommand(), p.approveCommand(), p.denyCommand(), p.suppressCommand(),
+		p.feedCommand(), p.explainCommand(), p.statsCommand(), p.replayCommand(),
 		p.logCommand(), p.viewCommand(), p.policyCommand(), p.schemaCommand(), p.benchCommand(),
 		p.pullCommand(), p.modelsCommand(), p.useCommand(), p.passphraseCommand(), p.loginCommand(), p.tuneCommand(),
 	)

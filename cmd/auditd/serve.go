@@ -83,7 +83,7 @@ func (p *program) serve(ctx context.Context) error {
 	if r := d.log.Repaired(); r.CutBytes > 0 || r.Kept > 0 {
 		logger.WarnContext(ctx, "the decision log was repaired after a crash; no answered decision was touched", "cut_bytes", r.CutBytes, "kept_records", r.Kept)
 	}
-	logger.InfoContext(ctx, "serving", "version", version(), "address", listeners[0].Addr().String(), "policy", d.policy.Digest(), "records", d.log.Size(), "took", time.Since(start).Round(time.Millisecond))
+	logger.InfoContext(ctx, "serving", "version", version(), "address", listeners[0].Addr().String(), "policy", d.policies.Policy().Digest(), "records", d.log.Size(), "took", time.Since(start).Round(time.Millisecond))
 	proxy.Serve(logger)
 	err = d.Serve(ctx, listeners)
 	logger.InfoContext(context.WithoutCancel(ctx), "stopped", "records", d.log.Size())
@@ -100,7 +100,7 @@ func (d *daemon) event(ctx context.Context, e *schema.Event, cred schema.Credent
 
 // decide answers an event by the mode that the policy gives its agent.
 func (d *daemon) decide(ctx context.Context, e *schema.Event, cred schema.Credential) schema.Outcome {
-	switch mode := d.policy.Mode(e.Host + ":" + e.Agent); mode {
+	switch mode := d.policies.Policy().Mode(e.Host + ":" + e.Agent); mode {
 	case schema.ModeIsolate, schema.ModeBoth:
 		return d.isolated.Event(ctx, e, cred, mode)
 	default:

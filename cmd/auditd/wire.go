@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,12 +20,17 @@ import (
 	"example.org/auditd/auditlog"
 	"example.org/auditd/client"
 	"example.org/auditd/credential"
+	"example.org/auditd/escalation"
 	"example.org/auditd/firewall"
 	"example.org/auditd/httpapi"
 	"example.org/auditd/internal/durable"
+	"example.org/auditd/marks"
 	"example.org/auditd/modelproxy"
 	"example.org/auditd/policy"
+	"example.org/auditd/precheck"
+	"example.org/auditd/schema"
 	"example.org/auditd/sqlite"
+	"example.org/auditd/standing"
 )
 
 // daemon is everything that `auditd serve` holds, put together. Nothing here
@@ -35,8 +41,11 @@ type daemon struct {
 	db       *sql.DB
 	log      *auditlog.Log
 	queue    *approval.Queue
+	standing *standing.Store
+	marks    *marks.Book
 	keeper   *credential.Keeper
-	policy   *policy.Policy
+	policies *policy.Keeper
+	checker  atomic.Pointer[precheck.Checker] // of the policy in force
 	judges   *judges
 	firewall *firewall.Firewall
 	isolated *isolation // nil: the policy isolates no agent
@@ -63,17 +72,23 @@ func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string,
 			d.Close()
 		}
 	}()
-	if d.policy, err = loadPolicy(cfg.Policy); err != nil {
+	if _, err := loadPolicy(cfg.Policy); err != nil { // a file that was named must be there
 		return nil, err
 	}
-	checker, err := newChecker(d.policy, cfg, getenv)
+	d.policies, err = policy.OpenKeeper(policy.KeeperConfig{Path: cfg.policyFile, BuiltIn: cfg.Policy == "", History: filepath.Join(cfg.State, "policies"), Now: time.Now,
+		Prepare: func(p *policy.Policy) (func(), error) {
+			// A flow that is under way may meet the new lists and the old rules;
+			// each of them is the owner's.
+			c, err := newChecker(p, cfg, getenv)
+			return func() { d.checker.Store(c) }, err
+		}})
 	if err != nil {
 		return nil, err
 	}
 	if err := durable.MkdirAll(cfg.State); err != nil {
 		return nil, fmt.Errorf("make the state directory: %w", err)
 	}
-	if err := d.openStores(checker); err != nil {
+	if err := d.openStores(); err != nil {
 		return nil, err
 	}
 	registry := prometheus.NewRegistry()
@@ -85,10 +100,12 @@ func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string,
 	d.close = append(d.close, d.judges.Close)
 
 	d.firewall, err = firewall.New(firewall.Config{
-		Check: checker.Check, Redact: checker.Redact,
+		Check:  func(f *schema.Flow) *schema.Precheck { return d.checker.Load().Check(f) },
+		Redact: func(s string) (string, map[string]string) { return d.checker.Load().Redact(s) },
 		Append: d.append,
-		Ask:    d.queue.Ask, Redeem: d.queue.Redeem, Allowed: d.queue.Allowed,
-		Policy:  func() *policy.Policy { return d.policy },
+		Ask:    d.queue.Ask, Redeem: d.queue.RedeemEither, Allowed: d.queue.Allowed,
+		Orders:  d.standing.Covering,
+		Policy:  d.policies.Policy,
 		Auditor: d.judges.auditor, Arbiter: d.judges.arbiter,
 		Deadline: time.Duration(cfg.Deadline), MaxPayload: cfg.MaxPayload,
 		Now: time.Now, Logger: logger, Ablation: cfg.ablation,
@@ -96,7 +113,7 @@ func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string,
 	if err != nil {
 		return nil, err
 	}
-	if d.isolated, err = openIsolation(ctx, d, checker.Secrets, getenv); err != nil {
+	if d.isolated, err = openIsolation(ctx, d, func(text string) [][2]int { return d.checker.Load().Secrets(text) }, getenv); err != nil {
 		return nil, err
 	}
 	// An interface that holds a nil pointer would not be nil.
@@ -106,10 +123,12 @@ func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string,
 	}
 	d.server, err = httpapi.New(httpapi.Config{
 		Isolation: joined,
-		Audit:     d.firewall.Audit, Event: d.event,
-		Approvals: d.queue, Log: d.log,
+		Audit:     d.firewall.Audit, Event: d.event, Review: d.firewall.Review,
+		Approvals: d.queue, Log: d.log, Standing: d.standing, Marks: d.marks,
 		Ready: d.missing, Models: d.judges.Models, Policy: d.policyInfo,
-		Thresholds: d.policy.Thresholds,
+		Policies:   d.policies,
+		Thresholds: func() escalation.Thresholds { return d.policies.Policy().Thresholds() },
+		Storage:    func() []httpapi.Stored { return storage(cfg.State) },
 		Verify:     func() (auditlog.Summary, error) { return auditlog.Verify(cfg.State) },
 		Keeper:     d.keeper, Registry: registry, Logger: logger, Version: version(),
 		MaxPayload: cfg.MaxPayload, MaxInFlight: cfg.MaxInFlight, Deadline: time.Duration(cfg.Deadline),
@@ -122,7 +141,7 @@ func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string,
 }
 
 // openStores opens what is on the disk: credentials, database, log.
-func (d *daemon) openStores(checker redacter) error {
+func (d *daemon) openStores() error {
 	hook, err := credential.HookToken(client.TokenPath(d.cfg.State))
 	if err != nil {
 		return err
@@ -132,7 +151,7 @@ func (d *daemon) openStores(checker redacter) error {
 		return err
 	}
 	d.log, err = auditlog.Open(auditlog.Config{Dir: d.cfg.State, Now: time.Now, Log: d.logger,
-		Redact: func(s string) string { out, _ := checker.Redact(s); return out }})
+		Redact: func(s string) string { out, _ := d.checker.Load().Redact(s); return out }})
 	if errors.Is(err, auditlog.ErrLocked) {
 		return hint(fmt.Errorf("open the decision log: %w", err), "another auditd uses %s; `auditd doctor` shows it", d.cfg.State)
 	}
@@ -140,12 +159,19 @@ func (d *daemon) openStores(checker redacter) error {
 		return hint(fmt.Errorf("open the decision log: %w", err), "`auditd log verify` says what is wrong with it")
 	}
 	d.close = append(d.close, d.log.Close)
+	d.standing, err = standing.Open(filepath.Join(d.cfg.State, "standing.json"), time.Now, func(payload string) string { return string(d.log.Keyed("payload", payload)) })
+	if err != nil {
+		return hint(err, "a refusal that can't be read would not hold, so nothing starts without it; put the file right, or away")
+	}
+	if d.marks, err = marks.Open(filepath.Join(d.cfg.State, "marks", "cases.jsonl"), time.Now); err != nil {
+		return hint(err, "put the file away to start a new one")
+	}
 	d.db, err = sqlite.Open(filepath.Join(d.cfg.State, "auditd.db"), nil)
 	if err != nil {
 		return err
 	}
 	d.close = append(d.close, d.db.Close)
-	d.queue, err = approval.New(approval.Config{DB: d.db, Now: time.Now, TTL: time.Duration(d.cfg.QuestionTTL)})
+	d.queue, err = approval.New(approval.Config{DB: d.db, Now: time.Now, TTL: time.Duration(d.cfg.QuestionTTL), Command: commandShape})
 	return err
 }
 
@@ -167,11 +193,8 @@ func (d *daemon) missing() []string {
 }
 
 func (d *daemon) policyInfo() api.PolicyInfo {
-	source := d.cfg.Policy
-	if source == "" {
-		source = "built in"
-	}
-	return api.PolicyInfo{Digest: d.policy.Digest(), Source: source}
+	text, source := d.policies.Text()
+	return api.PolicyInfo{Digest: d.policies.Policy().Digest(), Source: source, Text: text}
 }
 
 // housekeep does what is due from time to time, until ctx ends.
@@ -225,11 +248,6 @@ func loadPolicy(path string) (*policy.Policy, error) {
 		return nil, hint(err, "`auditd policy check %s` lists everything that is wrong with it", path)
 	}
 	return p, nil
-}
-
-// redacter is what the stores need of the precheck.
-type redacter interface {
-	Redact(text string) (redacted string, placeholders map[string]string)
 }
 
 // policyText returns the text of the policy file, or of the built-in policy.
