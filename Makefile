@@ -58,7 +58,7 @@ integration: build ## Test against a real Ollama server with a real small model
 	scripts/testmodel.sh scripts/integration.sh $(BIN)
 
 agents: ## Test against the real agents, offline, with scripted models
-	scripts/agents.sh $(GO) test -tags agents -run 'Claude' -count 1 ./cmd/auditd
+	scripts/agents.sh $(GO) test -tags agents -run 'Claude|OpenClaw' -count 1 ./cmd/auditd
 
 browser: ## Test the page in a real Chromium, and its accessibility
 	@scripts/browser.sh

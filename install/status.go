@@ -40,11 +40,11 @@ func OpenPaths() []string {
 // be empty when the program was not found.
 func (c *ClaudeCode) Status(ctx context.Context, agent string, daemon func(context.Context) error) (*Status, error) {
 	s := &Status{Open: OpenPaths()}
-	r, err := c.readRecord()
+	r, err := c.editor().readRecord()
 	if err != nil {
 		return nil, err
 	}
-	path, err := c.target()
+	path, err := c.editor().target()
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ const runTimeout = 3 * time.Minute
 // The commands do nothing where nothing stops them: a deletion behind `false
 // &&`, a made-up key for a host that does not exist.
 func (c *ClaudeCode) Verify(ctx context.Context, agent string) (*Verified, error) {
-	r, err := c.readRecord()
+	r, err := c.editor().readRecord()
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (c *ClaudeCode) Verify(ctx context.Context, agent string) (*Verified, error
 		return nil, err
 	}
 	r.Verified = v
-	return v, c.writeRecord(r)
+	return v, c.editor().writeRecord(r)
 }
 
 // canary runs the agent and says what happened.

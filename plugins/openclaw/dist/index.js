@@ -1,0 +1,48 @@
+// auditd's plugin for OpenClaw. It is thin: it reports what happens to the
+// daemon on this machine and applies the answer.
+//
+// OpenClaw starts without a plugin that fails to load, and then nothing is
+// guarded. So register never throws: what goes wrong in it is kept, and every
+// hook that could be registered denies and says why.
+import { Daemon, readSettings } from "./daemon.js";
+import { Guard } from "./guard.js";
+const last = -1_000_000_000;
+const first = 1_000_000_000;
+function register(api) {
+    const problems = [];
+    let daemon;
+    try {
+        daemon = new Daemon(readSettings(api.pluginConfig));
+    }
+    catch (err) {
+        problems.push(err instanceof Error ? err.message : "the configuration cannot be read");
+    }
+    // The guard asks for the problems when a hook runs: by then all is registered.
+    const guard = () => {
+        if (daemon && problems.length === 0)
+            return (good ??= new Guard(daemon));
+        return new Guard({ event: () => Promise.reject(new Error("broken")) }, problems.join("; "));
+    };
+    let good;
+    const attempt = (what, f) => {
+        try {
+            f();
+        }
+        catch {
+            problems.push(`${what} could not be registered`);
+            api.logger?.error?.(`auditd: ${what} could not be registered; everything is denied`);
+        }
+    };
+    const on = (name, priority, handler) => attempt(name, () => api.on(name, (event, ctx) => handler(event, ctx ?? {}), { priority }));
+    attempt("the tool policy", () => api.registerTrustedToolPolicy({ id: "auditd", description: "auditd decides every tool call", evaluate: (event, ctx) => guard().policy(event, ctx ?? {}) }));
+    attempt("the result middleware", () => api.registerAgentToolResultMiddleware((event, ctx) => guard().result(event, ctx ?? {}), { runtimes: ["openclaw", "codex"] }));
+    on("before_tool_call", last, (event, ctx) => guard().beforeCall(event, ctx));
+    on("before_agent_run", last, (event, ctx) => guard().run(event, ctx));
+    on("before_prompt_build", last, (_, ctx) => guard().systemPrompt(ctx));
+    on("reply_payload_sending", last, (event, ctx) => guard().reply(event, ctx));
+    on("message_sending", last, (event, ctx) => guard().message(event, ctx));
+    on("session_start", first, (event, ctx) => guard().boundary("session-start", event, ctx));
+    on("session_end", last, (event, ctx) => guard().boundary("session-end", event, ctx));
+    attempt("agent:bootstrap", () => api.registerHook("agent:bootstrap", (event) => guard().bootstrap(event), { name: "auditd-bootstrap", description: "auditd decides what of the workspace's files reaches the model" }));
+}
+export default { id: "auditd", name: "auditd", description: "Asks auditd about everything that the agent reads, runs and says.", register };
