@@ -16,6 +16,7 @@ import (
 	"example.org/auditd/approval"
 	"example.org/auditd/auditlog"
 	"example.org/auditd/credential"
+	"example.org/auditd/heartbeat"
 	"example.org/auditd/schema"
 	"example.org/auditd/sqlite"
 )
@@ -80,9 +81,10 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 			d := script(&schema.Flow{Payload: e.Text})
 			return schema.Outcome{Action: d.Action, Reason: d.Reason, Message: d.Message, Decisions: []schema.Decision{d}}
 		},
-		Approvals: queue,
-		Log:       w.log,
-		Ready:     func() []string { return nil },
+		Approvals:  queue,
+		Log:        w.log,
+		Heartbeats: heartbeat.New(time.Now),
+		Ready:      func() []string { return nil },
 		Models: func(context.Context) []api.ModelInfo {
 			return []api.ModelInfo{{Name: "m", Backend: "onnx", Role: "auditor", Ready: true}}
 		},

@@ -17,6 +17,7 @@ import (
 	validator "github.com/santhosh-tekuri/jsonschema/v6"
 
 	"example.org/auditd/api"
+	"example.org/auditd/heartbeat"
 	"example.org/auditd/schema"
 )
 
@@ -25,7 +26,7 @@ var update = flag.Bool("update", false, "rewrite components.json")
 // shapes are this package's own documents and the Go types behind them.
 var shapes = map[string]any{
 	"error": api.ErrorBody{}, "batch": api.Batch{}, "batch_answer": api.BatchAnswer{}, "questions": api.Questions{}, "approval": api.Approval{},
-	"record": api.Record{}, "records": api.RecordList{}, "policy": api.PolicyInfo{}, "models": api.ModelList{}, "login": api.Login{}, "session": api.Session{},
+	"record": api.Record{}, "records": api.RecordList{}, "policy": api.PolicyInfo{}, "models": api.ModelList{}, "login": api.Login{}, "heartbeat": heartbeat.Report{}, "heartbeat_answer": heartbeat.Answer{}, "heartbeats": heartbeat.List{}, "session": api.Session{},
 	"empty": struct{}{}, "litellm_request": LiteLLMRequest{}, "litellm_answer": LiteLLMAnswer{}, "moderation_request": ModerationRequest{},
 	"moderation_answer": ModerationAnswer{}, "schemas": api.SchemaList{}, "health": api.Health{}, "readiness": api.Readiness{},
 	"foreign": HookDocument{},
@@ -145,7 +146,8 @@ var examples = map[string]struct{ path, body string }{
 	"POST /v1/hooks/claude-code": {"/v1/hooks/claude-code?event=Stop", `{"session_id":"s","hook_event_name":"Stop","stop_hook_active":false,"last_assistant_message":"benign"}`},
 	"GET /v1/approvals":          {"/v1/approvals", ""}, "GET /v1/approvals/:id": {"/v1/approvals/QUESTION", ""},
 	"POST /v1/approvals/:id": {"/v1/approvals/QUESTION", `{"answer":"approve","grant":{"uses":3}}`},
-	"GET /v1/decisions/:id":  {"/v1/decisions/d-1", ""}, "GET /v1/log": {"/v1/log?limit=10", ""},
+	"POST /v1/heartbeats":    {"/v1/heartbeats", `{"host":"openclaw","instance":"1","plugin":"0.1.0","protocol":1,"problems":["x"]}`}, "GET /v1/heartbeats": {"/v1/heartbeats", ""},
+	"GET /v1/decisions/:id": {"/v1/decisions/d-1", ""}, "GET /v1/log": {"/v1/log?limit=10", ""},
 	"GET /v1/policy": {"/v1/policy", ""}, "GET /v1/models": {"/v1/models", ""},
 	"POST /v1/owner/session": {"/v1/owner/session", `{"passphrase":"` + passphrase + `"}`},
 	"POST /v1/owner/link":    {"/v1/owner/link", `{}`}, "POST /v1/owner/logout": {"/v1/owner/logout", `{}`},

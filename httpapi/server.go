@@ -30,6 +30,7 @@ import (
 	"example.org/auditd/claudehook"
 	"example.org/auditd/credential"
 	"example.org/auditd/escalation"
+	"example.org/auditd/heartbeat"
 	"example.org/auditd/schema"
 )
 
@@ -43,6 +44,8 @@ type Config struct {
 
 	Approvals *approval.Queue
 	Log       *auditlog.Log
+	// Heartbeats are what plugins say about themselves.
+	Heartbeats *heartbeat.Board
 
 	// Ready says what is missing before flows that need a model can be
 	// decided; empty when nothing is.

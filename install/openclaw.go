@@ -1,6 +1,7 @@
 package install
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"example.org/auditd/heartbeat"
 	"example.org/auditd/internal/durable"
 	plugin "example.org/auditd/plugins/openclaw"
 )
@@ -21,6 +23,9 @@ const openClawName = "openclaw"
 // hookMargin is how much longer OpenClaw waits for the plugin than the plugin
 // for the daemon: several of its hooks let pass what they wait for too long.
 const hookMargin = 15 * time.Second
+
+// maxHookWait is the longest that OpenClaw waits for a plugin, in milliseconds.
+const maxHookWait = 600_000
 
 // OpenClaw is OpenClaw's configuration, and what is to be put there.
 type OpenClaw struct {
@@ -33,7 +38,9 @@ type OpenClaw struct {
 	Timeout   time.Duration // of one question; above the daemon's own budget
 	Wait      time.Duration // how long what is deferred waits for the owner; 0: it is denied at once
 
-	Now func() time.Time
+	// Beats are what the daemon heard of running gateways.
+	Beats func(context.Context) ([]heartbeat.Seen, error)
+	Now   func() time.Time
 }
 
 func (c *OpenClaw) editor() *editor {
@@ -117,7 +124,7 @@ func (c *OpenClaw) in(list []member) ([]member, error) {
 	if v := at(list, "plugins", "deny"); v != nil && json.Unmarshal(v, &denied) == nil && slices.Contains(denied, plugin.ID) {
 		return nil, errors.New("plugins.deny holds auditd: take it out first")
 	}
-	waits := int((c.Timeout + c.Wait + hookMargin).Milliseconds())
+	waits := min(int((c.Timeout + c.Wait + hookMargin).Milliseconds()), maxHookWait)
 	config := map[string]any{"tokenFile": c.TokenFile, "timeoutMs": c.Timeout.Milliseconds(), "waitMs": c.Wait.Milliseconds()}
 	if c.Socket != "" {
 		config["socket"] = c.Socket

@@ -20,6 +20,7 @@ import (
 	"example.org/auditd/client"
 	"example.org/auditd/credential"
 	"example.org/auditd/firewall"
+	"example.org/auditd/heartbeat"
 	"example.org/auditd/httpapi"
 	"example.org/auditd/internal/durable"
 	"example.org/auditd/policy"
@@ -37,6 +38,7 @@ type daemon struct {
 	keeper   *credential.Keeper
 	policy   *policy.Policy
 	judges   *judges
+	beats    *heartbeat.Board
 	firewall *firewall.Firewall
 	server   *httpapi.Server
 	stop     context.CancelFunc // of background work
@@ -53,7 +55,7 @@ func newDaemon(ctx context.Context, cfg *Config, getenv func(string) string, log
 // newDaemonWith is newDaemon with judges of the caller's; a benchmark's.
 func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string, logger *slog.Logger, judging *judges) (_ *daemon, err error) {
 	ctx, stop := context.WithCancel(ctx)
-	d := &daemon{cfg: cfg, logger: logger, stop: stop}
+	d := &daemon{cfg: cfg, logger: logger, stop: stop, beats: heartbeat.New(time.Now)}
 	defer func() {
 		if err != nil {
 			d.Close()
@@ -94,7 +96,7 @@ func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string,
 	}
 	d.server, err = httpapi.New(httpapi.Config{
 		Audit: d.firewall.Audit, Event: d.event,
-		Approvals: d.queue, Log: d.log,
+		Approvals: d.queue, Log: d.log, Heartbeats: d.beats,
 		Ready: d.missing, Models: d.judges.Models, Policy: d.policyInfo,
 		Thresholds: d.policy.Thresholds,
 		Verify:     func() (auditlog.Summary, error) { return auditlog.Verify(cfg.State) },

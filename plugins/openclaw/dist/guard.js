@@ -40,6 +40,7 @@ export class Guard {
     #workspaces = new Recent(); // by session
     #decided = new Recent(); // the parameters that may run, by call
     #said = new Recent(); // replies that may be delivered
+    #isolates = false; // auditd told a session about symbols
     constructor(daemon, problem = "") {
         this.#daemon = daemon;
         this.#problem = problem;
@@ -187,18 +188,26 @@ export class Guard {
             const o = await this.#report({ ...this.base(ctx, "bootstrap"), origin: "system-prompt", text: "" });
             if (o.action !== "allow" && o.action !== "rewrite_and_continue")
                 return undefined;
+            if (o.text)
+                this.#isolates = true;
             return o.text ? { appendSystemContext: o.text } : undefined;
         }
         catch {
             return undefined;
         }
     }
+    /** isolated reports whether a session may be told about symbols: the tools for them are offered then. */
+    isolated(_) {
+        return this.#isolates;
+    }
     /** boundary reports that a session begins or ends. One that goes on from another is no new one. */
     async boundary(phase, event, ctx) {
         if (phase === "session-start" && event.resumedFrom)
             return;
         try {
-            await this.#report(this.base({ ...event, ...ctx }, phase));
+            const o = await this.#report(this.base({ ...event, ...ctx }, phase));
+            if (o.text)
+                this.#isolates = true;
         }
         catch {
             // Without the news the session counts as untrusted.
@@ -242,6 +251,22 @@ export class Guard {
         }
         catch {
             return { cancel: true, cancelReason: unreachable };
+        }
+    }
+    /** install decides whether a skill or a plugin may be put in. */
+    async install(event, ctx) {
+        try {
+            const params = {
+                action: "install", type: event.targetType, name: event.targetName, source: event.sourcePath, origin: event.origin, request: event.request,
+                findings: event.builtinScan?.findings,
+            };
+            const o = await this.#report({ ...this.base(ctx, "before-tool"), tool: event.targetType === "skill" ? "install_skill" : "install_plugin", params }, true);
+            if (o.action === "allow" && o.params === undefined)
+                return undefined;
+            return { block: true, blockReason: `[auditd] ${o.message}${howToApprove(o)}` };
+        }
+        catch {
+            return { block: true, blockReason: unreachable };
         }
     }
     async #outgoing(e) {

@@ -6,6 +6,8 @@
 // hook that could be registered denies and says why.
 import { Daemon, readSettings } from "./daemon.js";
 import { Guard } from "./guard.js";
+import { Reporter } from "./report.js";
+import { toolNames, tools } from "./tools.js";
 const last = -1_000_000_000;
 const first = 1_000_000_000;
 function register(api) {
@@ -17,13 +19,15 @@ function register(api) {
     catch (err) {
         problems.push(err instanceof Error ? err.message : "the configuration cannot be read");
     }
-    // The guard asks for the problems when a hook runs: by then all is registered.
-    const guard = () => {
-        if (daemon && problems.length === 0)
-            return (good ??= new Guard(daemon));
-        return new Guard({ event: () => Promise.reject(new Error("broken")) }, problems.join("; "));
-    };
+    const reporter = daemon && new Reporter(daemon, api.runtime?.version ?? "", () => problems);
     let good;
+    // Asked for when a hook runs: by then all is registered.
+    const guard = () => {
+        const why = [...problems, ...(reporter?.mismatch ? [reporter.mismatch] : [])].join("; ");
+        if (daemon && why === "")
+            return (good ??= new Guard(daemon));
+        return new Guard({ event: () => Promise.reject(new Error("broken")) }, why);
+    };
     const attempt = (what, f) => {
         try {
             f();
@@ -43,6 +47,12 @@ function register(api) {
     on("message_sending", last, (event, ctx) => guard().message(event, ctx));
     on("session_start", first, (event, ctx) => guard().boundary("session-start", event, ctx));
     on("session_end", last, (event, ctx) => guard().boundary("session-end", event, ctx));
+    on("before_install", last, (event, ctx) => guard().install(event, ctx));
+    attempt("the heartbeat", () => api.registerService({ id: "auditd-heartbeat", start: () => Promise.all([reporter?.start(), guard().systemPrompt({})]), stop: () => reporter?.stop() }));
+    // Offered while auditd tells this session about symbols; each says so itself.
+    for (const name of toolNames) {
+        attempt(name, () => api.registerTool((ctx) => (guard().isolated(ctx ?? {}) ? (tools(() => daemon, guard, ctx ?? {}).find((t) => t.name === name) ?? null) : null), { name, names: [name] }));
+    }
     attempt("agent:bootstrap", () => api.registerHook("agent:bootstrap", (event) => guard().bootstrap(event), { name: "auditd-bootstrap", description: "auditd decides what of the workspace's files reaches the model" }));
 }
 export default { id: "auditd", name: "auditd", description: "Asks auditd about everything that the agent reads, runs and says.", register };

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 
 import type { Daemon } from "./daemon.ts";
-import type { Bootstrap, Context, Finished, Message, Objection, Prompt, Reply, ToolCall, ToolResult } from "./host.ts";
+import type { Bootstrap, Context, Finished, Install, Message, Objection, Prompt, Reply, ToolCall, ToolResult } from "./host.ts";
 import { applied, withheld } from "./result.ts";
 import { isRecord, type Event, type Outcome, type Phase } from "./wire.ts";
 
@@ -48,6 +48,7 @@ export class Guard {
   readonly #workspaces = new Recent<string>(); // by session
   readonly #decided = new Recent<string>(); // the parameters that may run, by call
   readonly #said = new Recent<true>(); // replies that may be delivered
+  #isolates = false; // auditd told a session about symbols
 
   constructor(daemon: Pick<Daemon, "event">, problem = "") {
     this.#daemon = daemon;
@@ -185,17 +186,24 @@ export class Guard {
     try {
       const o = await this.#report({ ...this.base(ctx, "bootstrap"), origin: "system-prompt", text: "" });
       if (o.action !== "allow" && o.action !== "rewrite_and_continue") return undefined;
+      if (o.text) this.#isolates = true;
       return o.text ? { appendSystemContext: o.text } : undefined;
     } catch {
       return undefined;
     }
   }
 
+  /** isolated reports whether a session may be told about symbols: the tools for them are offered then. */
+  isolated(_: Context): boolean {
+    return this.#isolates;
+  }
+
   /** boundary reports that a session begins or ends. One that goes on from another is no new one. */
   async boundary(phase: "session-start" | "session-end", event: { sessionId?: string; sessionKey?: string; resumedFrom?: string }, ctx: Context): Promise<void> {
     if (phase === "session-start" && event.resumedFrom) return;
     try {
-      await this.#report(this.base({ ...event, ...ctx }, phase));
+      const o = await this.#report(this.base({ ...event, ...ctx }, phase));
+      if (o.text) this.#isolates = true;
     } catch {
       // Without the news the session counts as untrusted.
     }
@@ -233,6 +241,21 @@ export class Guard {
       return typeof said === "string" ? { content: said } : { cancel: true, cancelReason: said.why };
     } catch {
       return { cancel: true, cancelReason: unreachable };
+    }
+  }
+
+  /** install decides whether a skill or a plugin may be put in. */
+  async install(event: Install, ctx: Context): Promise<{ block: true; blockReason: string } | undefined> {
+    try {
+      const params = {
+        action: "install", type: event.targetType, name: event.targetName, source: event.sourcePath, origin: event.origin, request: event.request,
+        findings: event.builtinScan?.findings,
+      };
+      const o = await this.#report({ ...this.base(ctx, "before-tool"), tool: event.targetType === "skill" ? "install_skill" : "install_plugin", params }, true);
+      if (o.action === "allow" && o.params === undefined) return undefined;
+      return { block: true, blockReason: `[auditd] ${o.message}${howToApprove(o)}` };
+    } catch {
+      return { block: true, blockReason: unreachable };
     }
   }
 

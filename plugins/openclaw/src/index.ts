@@ -7,7 +7,9 @@
 
 import { Daemon, readSettings } from "./daemon.ts";
 import { Guard } from "./guard.ts";
-import type { Api, Bootstrap, Context, Message, Prompt, Reply, ToolCall } from "./host.ts";
+import type { Api, Bootstrap, Context, Install, Message, Prompt, Reply, ToolCall } from "./host.ts";
+import { Reporter } from "./report.ts";
+import { toolNames, tools } from "./tools.ts";
 
 const last = -1_000_000_000;
 const first = 1_000_000_000;
@@ -20,12 +22,14 @@ function register(api: Api): void {
   } catch (err) {
     problems.push(err instanceof Error ? err.message : "the configuration cannot be read");
   }
-  // The guard asks for the problems when a hook runs: by then all is registered.
-  const guard = (): Guard => {
-    if (daemon && problems.length === 0) return (good ??= new Guard(daemon));
-    return new Guard({ event: () => Promise.reject(new Error("broken")) }, problems.join("; "));
-  };
+  const reporter = daemon && new Reporter(daemon, api.runtime?.version ?? "", () => problems);
   let good: Guard | undefined;
+  // Asked for when a hook runs: by then all is registered.
+  const guard = (): Guard => {
+    const why = [...problems, ...(reporter?.mismatch ? [reporter.mismatch] : [])].join("; ");
+    if (daemon && why === "") return (good ??= new Guard(daemon));
+    return new Guard({ event: () => Promise.reject(new Error("broken")) }, why);
+  };
   const attempt = (what: string, f: () => void): void => {
     try {
       f();
@@ -48,6 +52,14 @@ function register(api: Api): void {
   on<Message>("message_sending", last, (event, ctx) => guard().message(event, ctx));
   on<{ sessionId?: string }>("session_start", first, (event, ctx) => guard().boundary("session-start", event, ctx));
   on<{ sessionId?: string }>("session_end", last, (event, ctx) => guard().boundary("session-end", event, ctx));
+  on<Install>("before_install", last, (event, ctx) => guard().install(event, ctx));
+  attempt("the heartbeat", () =>
+    api.registerService({ id: "auditd-heartbeat", start: () => Promise.all([reporter?.start(), guard().systemPrompt({})]), stop: () => reporter?.stop() }));
+  // Offered while auditd tells this session about symbols; each says so itself.
+  for (const name of toolNames) {
+    attempt(name, () =>
+      api.registerTool((ctx) => (guard().isolated(ctx ?? {}) ? (tools(() => daemon, guard, ctx ?? {}).find((t) => t.name === name) ?? null) : null), { name, names: [name] }));
+  }
   attempt("agent:bootstrap", () =>
     api.registerHook("agent:bootstrap", (event: Bootstrap) => guard().bootstrap(event), { name: "auditd-bootstrap", description: "auditd decides what of the workspace's files reaches the model" }));
 }
