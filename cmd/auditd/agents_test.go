@@ -189,7 +189,10 @@ func startDaemon(t *testing.T) *desk {
 		t.Fatal(err)
 	}
 	cfg := defaultConfig(getenv)
-	cfg.Listen, cfg.Socket = l.Addr().String(), socketOff
+	cfg.Listen, cfg.Socket, cfg.Policy = l.Addr().String(), socketOff, filepath.Join(dir, "policy.yaml")
+	if err := os.WriteFile(cfg.Policy, []byte("version: 1\nmodes: [{agent: '*', mode: audit}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := cfg.complete(getenv); err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"example.org/auditd/client"
 	"example.org/auditd/install"
 	"example.org/auditd/install/provider"
 )
@@ -34,6 +35,16 @@ type gate struct {
 	port     int
 	gateway  *exec.Cmd
 	output   *bytes.Buffer
+	top      *testing.T // the test that the gateway lives in
+}
+
+func (x *gate) within(d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(x.top.Context(), d)
+}
+
+// clientOf is a client of the daemon itself, past the front.
+func (x *gate) clientOf() *client.Client {
+	return &client.Client{URL: "http://" + x.cfg.Listen, Token: x.token}
 }
 
 // telegram is as much of the Bot API as OpenClaw's channel uses.
@@ -191,7 +202,7 @@ func openClawProgram(t *testing.T, dir string) string {
 // newGate prepares an OpenClaw home with auditd in it. The gateway is not started.
 func newGate(t *testing.T, change func(*install.OpenClaw)) *gate {
 	t.Helper()
-	x := &gate{desk: startDaemon(t), telegram: newTelegram(t), port: freePort(t)}
+	x := &gate{desk: startDaemon(t), telegram: newTelegram(t), port: freePort(t), top: t}
 	x.agent = openClawProgram(t, x.dir)
 	var err error
 	if x.model, err = provider.Start(t.Context(), nil); err != nil {
@@ -256,12 +267,12 @@ func (x *gate) start() {
 	}
 	done := make(chan struct{})
 	go func() { x.gateway.Wait(); close(done) }()
-	x.t.Cleanup(func() {
+	x.top.Cleanup(func() {
 		// Asked to end, it would wait minutes for what runs in the background.
 		syscall.Kill(-x.gateway.Process.Pid, syscall.SIGKILL)
 		<-done
-		if x.t.Failed() {
-			x.t.Logf("the gateway said:\n%s", x.output)
+		if x.top.Failed() {
+			x.top.Logf("the gateway said:\n%s", x.output)
 		}
 	})
 	ctx, cancel := context.WithTimeout(x.t.Context(), 3*time.Minute)
