@@ -112,6 +112,19 @@ func (s *Server) SawIn(script, text string) bool {
 	return false
 }
 
+// Around returns what stands around text where the model first saw it, and the
+// script that it was in; for a test's message.
+func (s *Server) Around(text string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.bodies {
+		if i := strings.Index(string(b.body), text); i >= 0 {
+			return b.script + ": …" + string(b.body[max(0, i-600):min(len(b.body), i+200)]) + "…"
+		}
+	}
+	return ""
+}
+
 // Results returns the texts of the tool results in the request that had the
 // most of them, in order.
 func (s *Server) Results() []string { return s.ResultsIn("") }

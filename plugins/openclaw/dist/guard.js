@@ -9,6 +9,9 @@ const host = "openclaw";
 const maxRemembered = 4096;
 /** maxName is schema's limit for an identifier, in bytes. */
 const maxName = 1024;
+/** maxRefused is how many refused prompts are kept to be asked about again; with more a session stays closed. */
+const maxRefused = 8;
+const closed = "An earlier message of this session was refused, and OpenClaw keeps it in the transcript. Begin a new session with /new.";
 const unreachable = "auditd cannot be asked, so this is stopped. Start it with `auditd serve`, or take it out with `auditd uninstall openclaw`.";
 /** What calls other tools where no result hook looks. */
 const wrappers = {
@@ -39,6 +42,7 @@ export class Guard {
     #sessions = new Recent(); // the session that a key stands for now
     #workspaces = new Recent(); // by session
     #decided = new Recent(); // the parameters that may run, by call
+    #refused = new Recent(); // prompts that are in a transcript and may not be read, by session
     #said = new Recent(); // replies that may be delivered
     #isolates = false; // auditd told a session about symbols
     constructor(daemon, problem = "") {
@@ -142,9 +146,25 @@ export class Guard {
             const e = { ...this.base(ctx, outside ? "webhook" : "prompt"), text: event.prompt, origin: short(ctx.channelId ?? event.channelId ?? ctx.trigger ?? "") };
             if (!outside)
                 e.sender = person ? "owner" : short(event.senderId ?? ctx.senderId ?? kind ?? ctx.trigger ?? "unknown");
+            // A refused prompt stays in the transcript, and the next turn would read it.
+            const refused = [];
+            for (const old of this.#refused.get(e.session) ?? []) {
+                if (!passes(await this.#report(old), old))
+                    refused.push(old);
+            }
+            this.#refused.set(e.session, refused);
+            const keep = () => {
+                if (refused.length < maxRefused)
+                    this.#refused.set(e.session, [...refused, e]);
+            };
+            if (refused.length > 0) {
+                keep();
+                return stop(closed);
+            }
             const o = await this.#report(e, true);
-            if (o.action === "allow" && (o.text === undefined || o.text === event.prompt))
+            if (passes(o, e))
                 return undefined;
+            keep();
             if (o.action === "allow" || o.action === "rewrite_and_continue") {
                 return stop("The message holds content that must not reach the model as it is, and OpenClaw lets no plugin change it.");
             }
@@ -277,6 +297,9 @@ export class Guard {
             return o.text;
         return { why: `auditd: ${o.message}${howToApprove(o)}` };
     }
+}
+function passes(o, e) {
+    return o.action === "allow" && (o.text === undefined || o.text === e.text);
 }
 function block(blockReason) {
     return { block: true, blockReason: `[auditd] ${blockReason}` };

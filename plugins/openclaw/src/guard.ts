@@ -15,6 +15,11 @@ const maxRemembered = 4096;
 /** maxName is schema's limit for an identifier, in bytes. */
 const maxName = 1024;
 
+/** maxRefused is how many refused prompts are kept to be asked about again; with more a session stays closed. */
+const maxRefused = 8;
+
+const closed = "An earlier message of this session was refused, and OpenClaw keeps it in the transcript. Begin a new session with /new.";
+
 const unreachable = "auditd cannot be asked, so this is stopped. Start it with `auditd serve`, or take it out with `auditd uninstall openclaw`.";
 
 /** What calls other tools where no result hook looks. */
@@ -47,6 +52,7 @@ export class Guard {
   readonly #sessions = new Recent<string>(); // the session that a key stands for now
   readonly #workspaces = new Recent<string>(); // by session
   readonly #decided = new Recent<string>(); // the parameters that may run, by call
+  readonly #refused = new Recent<Event[]>(); // prompts that are in a transcript and may not be read, by session
   readonly #said = new Recent<true>(); // replies that may be delivered
   #isolates = false; // auditd told a session about symbols
 
@@ -145,8 +151,22 @@ export class Guard {
       const person = event.senderIsOwner === true && !outside && (kind === undefined || kind === "external_user") && !ctx.jobId && !/:subagent:|:cron:/.test(ctx.sessionKey ?? "");
       const e: Event = { ...this.base(ctx, outside ? "webhook" : "prompt"), text: event.prompt, origin: short(ctx.channelId ?? event.channelId ?? ctx.trigger ?? "") };
       if (!outside) e.sender = person ? "owner" : short(event.senderId ?? ctx.senderId ?? kind ?? ctx.trigger ?? "unknown");
+      // A refused prompt stays in the transcript, and the next turn would read it.
+      const refused: Event[] = [];
+      for (const old of this.#refused.get(e.session) ?? []) {
+        if (!passes(await this.#report(old), old)) refused.push(old);
+      }
+      this.#refused.set(e.session, refused);
+      const keep = (): void => {
+        if (refused.length < maxRefused) this.#refused.set(e.session, [...refused, e]);
+      };
+      if (refused.length > 0) {
+        keep();
+        return stop(closed);
+      }
       const o = await this.#report(e, true);
-      if (o.action === "allow" && (o.text === undefined || o.text === event.prompt)) return undefined;
+      if (passes(o, e)) return undefined;
+      keep();
       if (o.action === "allow" || o.action === "rewrite_and_continue") {
         return stop("The message holds content that must not reach the model as it is, and OpenClaw lets no plugin change it.");
       }
@@ -265,6 +285,10 @@ export class Guard {
     if (o.action === "rewrite_and_continue" && o.text !== undefined) return o.text;
     return { why: `auditd: ${o.message}${howToApprove(o)}` };
   }
+}
+
+function passes(o: Outcome, e: Event): boolean {
+  return o.action === "allow" && (o.text === undefined || o.text === e.text);
 }
 
 function block(blockReason: string): Objection {

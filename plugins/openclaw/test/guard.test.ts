@@ -119,6 +119,22 @@ test("only the owner's own words are the owner's", async () => {
   assert.equal(await sender({ ...own, prompt: "<<<EXTERNAL_UNTRUSTED_CONTENT id=1>>> x" }, ctx), "webhook");
 });
 
+test("a refused prompt closes its session until it may pass", async () => {
+  let answer: Partial<Outcome> = { action: "block" };
+  const guard = new Guard({ event: () => Promise.resolve(outcome(answer)) });
+  denies("refused", await guard.run({ prompt: "raw" }, ctx));
+  answer = { action: "allow" };
+  assert.equal(await guard.run({ prompt: "other" }, { ...ctx, sessionId: "s2" }), undefined);
+  answer = { action: "block" };
+  denies("closed", await guard.run({ prompt: "fine" }, ctx));
+  answer = { action: "allow" };
+  assert.equal(await guard.run({ prompt: "fine" }, ctx), undefined);
+  const picky = new Guard({ event: (e: Event) => Promise.resolve(outcome({ action: e.text === "bad" ? "block" : "allow" })) });
+  for (let i = 0; i < 20; i++) denies("bad", await picky.run({ prompt: "bad" }, ctx));
+  denies("closed", await picky.run({ prompt: "fine" }, ctx));
+  assert.equal(await picky.run({ prompt: "fine" }, { ...ctx, sessionId: "s3" }), undefined);
+});
+
 test("a reply is not resolved twice, another text is", async () => {
   const { guard, events } = answering({ action: "rewrite_and_continue", text: "resolved" });
   assert.deepEqual(await guard.reply({ payload: { text: "symbol" } }, ctx), { payload: { text: "resolved" } });
