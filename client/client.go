@@ -24,6 +24,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"example.org/auditd/api"
+	"example.org/auditd/heartbeat"
 	"example.org/auditd/schema"
 )
 
@@ -224,6 +225,13 @@ func (c *Client) Ready(ctx context.Context) (api.Readiness, error) {
 	var r api.Readiness
 	err := c.call(ctx, http.MethodGet, "/readyz", nil, &r)
 	return r, err
+}
+
+// Heartbeats are what the plugins said last, the newest first.
+func (c *Client) Heartbeats(ctx context.Context) ([]heartbeat.Seen, error) {
+	var l heartbeat.List
+	err := c.call(ctx, http.MethodGet, "/v1/heartbeats", nil, &l)
+	return l.Seen, err
 }
 
 // Login exchanges the owner's passphrase for a session.

@@ -16,6 +16,7 @@ import (
 	"example.org/auditd/approval"
 	"example.org/auditd/auditlog"
 	"example.org/auditd/credential"
+	"example.org/auditd/heartbeat"
 	"example.org/auditd/marks"
 	"example.org/auditd/policy"
 	"example.org/auditd/schema"
@@ -99,11 +100,12 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 		Review: func(_ context.Context, f *schema.Flow, text string) schema.Decision {
 			return script(f.WithPayload(text))
 		},
-		Approvals: queue,
-		Log:       w.log,
-		Standing:  orders,
-		Marks:     book,
-		Ready:     func() []string { return nil },
+		Approvals:  queue,
+		Log:        w.log,
+		Standing:   orders,
+		Marks:      book,
+		Heartbeats: heartbeat.New(time.Now),
+		Ready:      func() []string { return nil },
 		Models: func(context.Context) []api.ModelInfo {
 			return []api.ModelInfo{{Name: "m", Backend: "onnx", Role: "auditor", Ready: true}}
 		},

@@ -17,6 +17,7 @@ import (
 	validator "github.com/santhosh-tekuri/jsonschema/v6"
 
 	"example.org/auditd/api"
+	"example.org/auditd/heartbeat"
 	"example.org/auditd/marks"
 	"example.org/auditd/schema"
 	"example.org/auditd/standing"
@@ -27,7 +28,7 @@ var update = flag.Bool("update", false, "rewrite components.json")
 // shapes are this package's own documents and the Go types behind them.
 var shapes = map[string]any{
 	"error": api.ErrorBody{}, "batch": api.Batch{}, "batch_answer": api.BatchAnswer{}, "questions": api.Questions{}, "approval": api.Approval{},
-	"record": api.Record{}, "records": api.RecordList{}, "policy": api.PolicyInfo{}, "models": api.ModelList{}, "login": api.Login{}, "session": api.Session{},
+	"record": api.Record{}, "records": api.RecordList{}, "policy": api.PolicyInfo{}, "models": api.ModelList{}, "login": api.Login{}, "heartbeat": heartbeat.Report{}, "heartbeat_answer": heartbeat.Answer{}, "heartbeats": heartbeat.List{}, "session": api.Session{},
 	"empty": struct{}{}, "litellm_request": LiteLLMRequest{}, "litellm_answer": LiteLLMAnswer{}, "moderation_request": ModerationRequest{},
 	"moderation_answer": ModerationAnswer{}, "schemas": api.SchemaList{}, "health": api.Health{}, "readiness": api.Readiness{},
 	"foreign": HookDocument{}, "inspection": api.Inspection{}, "rule_change": api.RuleChange{}, "symbol": api.Symbol{}, "views": api.ViewList{},
@@ -166,6 +167,7 @@ var examples = map[string]struct{ path, body string }{
 	"GET /v1/models":                    {"/v1/models", ""},
 	"POST /v1/owner/session":            {"/v1/owner/session", `{"passphrase":"` + passphrase + `"}`},
 	"POST /v1/owner/link":               {"/v1/owner/link", `{}`}, "POST /v1/owner/logout": {"/v1/owner/logout", `{}`},
+	"POST /v1/heartbeats": {"/v1/heartbeats", `{"host":"openclaw","instance":"1","plugin":"0.1.0","protocol":1,"problems":["x"]}`}, "GET /v1/heartbeats": {"/v1/heartbeats", ""},
 	"POST /beta/litellm_basic_guardrail_api": {"/beta/litellm_basic_guardrail_api", `{"texts":["benign","rewrite"],"request_data":{"user_api_key_hash":"x"},"input_type":"request","additional_provider_specific_params":{}}`},
 	"POST /v1/moderations":                   {"/v1/moderations", `{"input":["benign",{"type":"text","text":"hostile"}],"model":"omni-moderation-latest"}`},
 	"POST /v1/dualview/inspect":              {"/v1/dualview/inspect", `{"host":"h","agent":"a","session":"s","symbols":["symu"],"question":"what?"}`},

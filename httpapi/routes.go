@@ -42,6 +42,11 @@ func (s *Server) routes() []route {
 		{method: post, path: claudeHookPath, needs: needHook, decides: true, request: "foreign", answer: "foreign", query: []string{"event", "wait"}, handler: s.claudeHook,
 			summary: "Claude Code's HTTP hooks: its input, and an answer in its shape. The status is 200 whatever happens, because that host goes on after others."},
 
+		{method: post, path: "/v1/heartbeats", needs: needHook, small: true, request: "heartbeat", answer: "heartbeat_answer", handler: s.beat,
+			summary: "A plugin in an agent's host says that it is there, and what is wrong with it."},
+		{method: get, path: "/v1/heartbeats", needs: needHook, answer: "heartbeats", handler: s.beats,
+			summary: "What the plugins said last, the newest first."},
+
 		{method: get, path: "/v1/approvals", needs: needHook, answer: "questions", handler: s.pending,
 			summary: "Questions that wait for a person. Without the owner's credential the payloads are left out."},
 		{method: get, path: "/v1/approvals/:id", needs: needHook, answer: "question", handler: s.question,

@@ -30,6 +30,7 @@ import (
 	"example.org/auditd/claudehook"
 	"example.org/auditd/credential"
 	"example.org/auditd/escalation"
+	"example.org/auditd/heartbeat"
 	"example.org/auditd/marks"
 	"example.org/auditd/policy"
 	"example.org/auditd/schema"
@@ -53,6 +54,8 @@ type Config struct {
 	Log       *auditlog.Log
 	Standing  *standing.Store
 	Marks     *marks.Book
+	// Heartbeats are what plugins say about themselves.
+	Heartbeats *heartbeat.Board
 
 	// Ready says what is missing before flows that need a model can be
 	// decided; empty when nothing is.

@@ -22,6 +22,7 @@ import (
 	"example.org/auditd/credential"
 	"example.org/auditd/escalation"
 	"example.org/auditd/firewall"
+	"example.org/auditd/heartbeat"
 	"example.org/auditd/httpapi"
 	"example.org/auditd/internal/durable"
 	"example.org/auditd/marks"
@@ -47,6 +48,7 @@ type daemon struct {
 	policies *policy.Keeper
 	checker  atomic.Pointer[precheck.Checker] // of the policy in force
 	judges   *judges
+	beats    *heartbeat.Board
 	firewall *firewall.Firewall
 	isolated *isolation // nil: the policy isolates no agent
 	server   *httpapi.Server
@@ -66,7 +68,7 @@ func newDaemon(ctx context.Context, cfg *Config, getenv func(string) string, log
 // newDaemonWith is newDaemon with judges of the caller's; a benchmark's.
 func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string, logger *slog.Logger, judging *judges) (_ *daemon, err error) {
 	ctx, stop := context.WithCancel(ctx)
-	d := &daemon{cfg: cfg, logger: logger, stop: stop, getenv: getenv, memory: modelproxy.NewMemory(time.Now)}
+	d := &daemon{cfg: cfg, logger: logger, stop: stop, getenv: getenv, beats: heartbeat.New(time.Now), memory: modelproxy.NewMemory(time.Now)}
 	defer func() {
 		if err != nil {
 			d.Close()
@@ -124,7 +126,7 @@ func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string,
 	d.server, err = httpapi.New(httpapi.Config{
 		Isolation: joined,
 		Audit:     d.firewall.Audit, Event: d.event, Review: d.firewall.Review,
-		Approvals: d.queue, Log: d.log, Standing: d.standing, Marks: d.marks,
+		Approvals: d.queue, Log: d.log, Standing: d.standing, Marks: d.marks, Heartbeats: d.beats,
 		Ready: d.missing, Models: d.judges.Models, Policy: d.policyInfo,
 		Policies:   d.policies,
 		Thresholds: func() escalation.Thresholds { return d.policies.Policy().Thresholds() },
