@@ -57,6 +57,10 @@ type transfer struct {
 	key      schema.Digest // of the flow with policy and models
 	flight   *flight       // set when others wait for this judgement
 	cached   bool
+
+	terms    Terms
+	hidden   bool // decided: the caller hides the content
+	textless bool // no text is kept beside the record
 }
 
 // judgement is what the model stages found out about a flow. It depends on
@@ -82,7 +86,12 @@ type judgement struct {
 // Audit decides one flow. It never fails: every failure is a decision that
 // stops. f is not changed.
 func (fw *Firewall) Audit(ctx context.Context, f *schema.Flow, cred schema.Credential) schema.Decision {
-	t := &transfer{id: newID(), cred: cred, start: fw.cfg.Now(), margin: fw.cfg.Margin}
+	return fw.AuditOn(ctx, f, cred, Terms{})
+}
+
+// AuditOn is Audit on terms that the isolating half sets.
+func (fw *Firewall) AuditOn(ctx context.Context, f *schema.Flow, cred schema.Credential, terms Terms) schema.Decision {
+	t := &transfer{id: newID(), cred: cred, start: fw.cfg.Now(), margin: fw.cfg.Margin, terms: terms}
 	if f == nil {
 		f = &schema.Flow{}
 		t.failed = true

@@ -26,6 +26,10 @@ func messageOf(reason string) string {
 		return "The auditor's model is missing or still being loaded. Retry in a while, or let the owner approve it."
 	case "auditor_missing":
 		return "Blocked: no auditor is configured. Ask the owner to run auditd doctor."
+	case "rules_only":
+		return "Allowed: no rule objects, and what is untrusted in it is isolated."
+	case "isolated":
+		return "The content is shown as symbols."
 	case "approved":
 		return "Allowed: the owner approved this very call."
 	case "denied":

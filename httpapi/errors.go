@@ -64,7 +64,7 @@ func asProblem(err error) *problem {
 		return &problem{http.StatusBadRequest, "invalid", fe.Field, fe.Error(), 0}
 	case errors.As(err, &tooLarge):
 		return &problem{http.StatusRequestEntityTooLarge, "too_large", "body", "body: is over the limit of " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes", 0}
-	case errors.Is(err, errNotFound), errors.Is(err, approval.ErrNotFound), errors.Is(err, auditlog.ErrNotFound):
+	case errors.Is(err, errNotFound), errors.Is(err, api.ErrNoSuch), errors.Is(err, approval.ErrNotFound), errors.Is(err, auditlog.ErrNotFound):
 		return &problem{http.StatusNotFound, "not_found", "id", errNotFound.Error(), 0}
 	case errors.Is(err, approval.ErrAnswered):
 		return &problem{http.StatusConflict, "answered", "id", approval.ErrAnswered.Error(), 0}

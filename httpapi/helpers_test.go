@@ -80,6 +80,7 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 			d := script(&schema.Flow{Payload: e.Text})
 			return schema.Outcome{Action: d.Action, Reason: d.Reason, Message: d.Message, Decisions: []schema.Decision{d}}
 		},
+		Isolation: isolation{},
 		Approvals: queue,
 		Log:       w.log,
 		Ready:     func() []string { return nil },

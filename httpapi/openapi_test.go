@@ -28,7 +28,8 @@ var shapes = map[string]any{
 	"record": api.Record{}, "records": api.RecordList{}, "policy": api.PolicyInfo{}, "models": api.ModelList{}, "login": api.Login{}, "session": api.Session{},
 	"empty": struct{}{}, "litellm_request": LiteLLMRequest{}, "litellm_answer": LiteLLMAnswer{}, "moderation_request": ModerationRequest{},
 	"moderation_answer": ModerationAnswer{}, "schemas": api.SchemaList{}, "health": api.Health{}, "readiness": api.Readiness{},
-	"foreign": HookDocument{},
+	"foreign": HookDocument{}, "inspection": api.Inspection{}, "rule_change": api.RuleChange{}, "symbol": api.Symbol{}, "views": api.ViewList{},
+	"view_log": api.ViewLog{}, "view_text": api.ViewText{}, "view_conflicts": api.ViewConflicts{}, "view_revert": api.ViewRevert{}, "view_reverted": api.ViewReverted{},
 }
 
 // TestComponentsAreCurrent makes the document's components from the Go types,
@@ -151,7 +152,13 @@ var examples = map[string]struct{ path, body string }{
 	"POST /v1/owner/link":    {"/v1/owner/link", `{}`}, "POST /v1/owner/logout": {"/v1/owner/logout", `{}`},
 	"POST /beta/litellm_basic_guardrail_api": {"/beta/litellm_basic_guardrail_api", `{"texts":["benign","rewrite"],"request_data":{"user_api_key_hash":"x"},"input_type":"request","additional_provider_specific_params":{}}`},
 	"POST /v1/moderations":                   {"/v1/moderations", `{"input":["benign",{"type":"text","text":"hostile"}],"model":"omni-moderation-latest"}`},
-	"GET /v1/schema":                         {"/v1/schema", ""}, "GET /v1/schema/:name": {"/v1/schema/flow", ""}, "GET /openapi.json": {"/openapi.json", ""},
+	"POST /v1/dualview/inspect":              {"/v1/dualview/inspect", `{"host":"h","agent":"a","session":"s","symbols":["symu"],"question":"what?"}`},
+	"POST /v1/dualview/policy":               {"/v1/dualview/policy", `{"host":"h","agent":"a","session":"s","op":"list","kind":"trust"}`},
+	"GET /v1/dualview/symbols/:token":        {"/v1/dualview/symbols/symu", ""}, "GET /v1/dualview/views": {"/v1/dualview/views", ""},
+	"GET /v1/dualview/views/:id/log": {"/v1/dualview/views/1/log?limit=5", ""}, "GET /v1/dualview/views/:id/conflicts": {"/v1/dualview/views/1/conflicts", ""},
+	"GET /v1/dualview/views/:id/show": {"/v1/dualview/views/1/show?state=c&path=p", ""}, "GET /v1/dualview/views/:id/diff": {"/v1/dualview/views/1/diff?state=c", ""},
+	"POST /v1/dualview/views/:id/revert": {"/v1/dualview/views/1/revert", `{"state":"c"}`},
+	"GET /v1/schema":                     {"/v1/schema", ""}, "GET /v1/schema/:name": {"/v1/schema/flow", ""}, "GET /openapi.json": {"/openapi.json", ""},
 	"GET /healthz": {"/healthz", ""}, "GET /readyz": {"/readyz", ""}, "GET /metrics": {"/metrics", ""},
 }
 

@@ -41,6 +41,9 @@ type Config struct {
 	Audit func(context.Context, *schema.Flow, schema.Credential) schema.Decision
 	Event func(context.Context, *schema.Event, schema.Credential) schema.Outcome
 
+	// Isolation is the isolating half; nil where the policy isolates no agent.
+	Isolation Isolation
+
 	Approvals *approval.Queue
 	Log       *auditlog.Log
 

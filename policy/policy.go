@@ -193,7 +193,19 @@ func (p *Policy) Mode(agent string) schema.Mode {
 			return m.mode
 		}
 	}
-	return schema.ModeBoth
+	return schema.ModeAudit
+}
+
+// Isolates lists the globs of the agents that are to be isolated, alone or
+// beside being audited.
+func (p *Policy) Isolates() []string {
+	var agents []string
+	for _, m := range p.file.Modes {
+		if m.Mode.Value == schema.ModeIsolate || m.Mode.Value == schema.ModeBoth {
+			agents = append(agents, m.Agent)
+		}
+	}
+	return agents
 }
 
 // Decide runs the rules over the facts: those over the report when there is

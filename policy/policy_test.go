@@ -50,7 +50,7 @@ func TestDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Thresholds() != escalation.Default() || p.NoArbiter() != schema.DeferToHuman || p.Mode("x:y") != schema.ModeBoth || p.Digest() == "" {
+	if p.Thresholds() != escalation.Default() || p.NoArbiter() != schema.DeferToHuman || p.Mode("x:y") != schema.ModeAudit || p.Digest() == "" {
 		t.Errorf("default policy %+v", p.file)
 	}
 	if m, err := p.Decide(facts(nil)); m.Matched || err != nil {
@@ -231,7 +231,7 @@ func TestRulesSeeCleanPaths(t *testing.T) {
 func TestModes(t *testing.T) {
 	p := mustParse(t, `modes: [{agent: "openclaw:main", mode: audit}, {agent: "openclaw:*", mode: observe}]`)
 	for agent, want := range map[string]schema.Mode{
-		"openclaw:main": schema.ModeAudit, "openclaw:other": schema.ModeObserve, "claude-code:main": schema.ModeBoth, "": schema.ModeBoth, "x/openclaw:main": schema.ModeBoth,
+		"openclaw:main": schema.ModeAudit, "openclaw:other": schema.ModeObserve, "claude-code:main": schema.ModeAudit, "": schema.ModeAudit, "x/openclaw:main": schema.ModeAudit,
 	} {
 		if got := p.Mode(agent); got != want {
 			t.Errorf("%s: %v, want %v", agent, got, want)

@@ -75,6 +75,9 @@ type Config struct {
 	// KeepTexts is how long redacted texts are kept beside the log. The log
 	// itself is kept for ever and verifies without them.
 	KeepTexts Duration `yaml:"keep_texts"`
+	// KeepSymbols is how long a symbol is kept that no view and no other symbol
+	// needs any more.
+	KeepSymbols Duration `yaml:"keep_symbols"`
 
 	// LogLevel of the daemon's own messages on standard error: debug, info,
 	// warn or error.
@@ -82,7 +85,8 @@ type Config struct {
 	// LogFormat of those messages: text or json.
 	LogFormat string `yaml:"log_format"`
 
-	ownerFile string // where the hash of the passphrase lies
+	ownerFile     string // where the hash of the passphrase lies
+	isolationFile string // the owner's rules of isolation
 
 	ablation firewall.Ablation // benchmarks leave parts out; no file can
 }
@@ -219,7 +223,7 @@ func defaultConfig(getenv func(string) string) Config {
 		Auditor: "onnx", Cascade: "ollama", Arbiter: ArbiterConfig{Backend: "off"},
 		Ollama:   OllamaConfig{URL: "http://127.0.0.1:11434", LoadTimeout: Duration(5 * time.Minute)},
 		Deadline: Duration(30 * time.Second), MaxPayload: schema.DefaultMaxPayload, MaxInFlight: 128,
-		QuestionTTL: Duration(time.Hour), SessionTTL: Duration(10 * time.Minute), KeepTexts: Duration(30 * 24 * time.Hour),
+		QuestionTTL: Duration(time.Hour), SessionTTL: Duration(10 * time.Minute), KeepTexts: Duration(30 * 24 * time.Hour), KeepSymbols: Duration(90 * 24 * time.Hour),
 		LogLevel: "info", LogFormat: "text",
 	}
 }
@@ -307,7 +311,7 @@ func (c *Config) complete(getenv func(string) string) error {
 		v     Duration
 		least time.Duration
 	}{{"deadline", c.Deadline, time.Second}, {"question_ttl", c.QuestionTTL, time.Second}, {"session_ttl", c.SessionTTL, time.Second},
-		{"keep_texts", c.KeepTexts, time.Hour}, {"ollama.load_timeout", c.Ollama.LoadTimeout, time.Second}} {
+		{"keep_texts", c.KeepTexts, time.Hour}, {"keep_symbols", c.KeepSymbols, time.Hour}, {"ollama.load_timeout", c.Ollama.LoadTimeout, time.Second}} {
 		if time.Duration(d.v) < d.least {
 			return fmt.Errorf("%s: is %s, the least is %s", d.field, time.Duration(d.v), d.least)
 		}
@@ -341,6 +345,7 @@ func (c *Config) complete(getenv func(string) string) error {
 		return fmt.Errorf("socket: the path has %d bytes, the limit is 100; set socket to a shorter one, or to off", len(c.Socket))
 	}
 	c.ownerFile = filepath.Join(configDir(getenv), "owner.json")
+	c.isolationFile = filepath.Join(configDir(getenv), "isolation.yaml")
 	if c.Policy == "" {
 		path := filepath.Join(configDir(getenv), "policy.yaml")
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {

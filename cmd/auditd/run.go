@@ -139,7 +139,7 @@ Exit codes: 0 done, or the flow is allowed; 2 the flow is stopped; 1 anything el
 	root.AddCommand(
 		p.serveCommand(), p.doctorCommand(), p.versionCommand(),
 		p.auditCommand(), p.hookCommand(), p.mcpCommand(), p.proxyCommand(), p.demoCommand(), p.pendingCommand(), p.approveCommand(), p.denyCommand(),
-		p.logCommand(), p.policyCommand(), p.schemaCommand(), p.benchCommand(),
+		p.logCommand(), p.viewCommand(), p.policyCommand(), p.schemaCommand(), p.benchCommand(),
 		p.pullCommand(), p.modelsCommand(), p.useCommand(), p.passphraseCommand(), p.loginCommand(), p.tuneCommand(),
 	)
 	// An unknown flag is a mistake of the caller and not a blocked flow.

@@ -98,9 +98,14 @@ func (d *daemon) event(ctx context.Context, e *schema.Event, cred schema.Credent
 	return o
 }
 
-// decide reports to the firewall.
+// decide answers an event by the mode that the policy gives its agent.
 func (d *daemon) decide(ctx context.Context, e *schema.Event, cred schema.Credential) schema.Outcome {
-	return d.firewall.Event(ctx, e, cred)
+	switch mode := d.policy.Mode(e.Host + ":" + e.Agent); mode {
+	case schema.ModeIsolate, schema.ModeBoth:
+		return d.isolated.Event(ctx, e, cred, mode)
+	default:
+		return d.firewall.Event(ctx, e, cred)
+	}
 }
 
 func newLogger(w io.Writer, cfg *Config) *slog.Logger {

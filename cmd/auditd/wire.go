@@ -39,6 +39,7 @@ type daemon struct {
 	policy   *policy.Policy
 	judges   *judges
 	firewall *firewall.Firewall
+	isolated *isolation // nil: the policy isolates no agent
 	server   *httpapi.Server
 	memory   *modelproxy.Memory // of what hooks and the model proxy had decided
 	getenv   func(string) string
@@ -95,8 +96,17 @@ func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string,
 	if err != nil {
 		return nil, err
 	}
+	if d.isolated, err = openIsolation(ctx, d, checker.Secrets, getenv); err != nil {
+		return nil, err
+	}
+	// An interface that holds a nil pointer would not be nil.
+	var joined httpapi.Isolation
+	if d.isolated != nil {
+		joined = d.isolated
+	}
 	d.server, err = httpapi.New(httpapi.Config{
-		Audit: d.firewall.Audit, Event: d.event,
+		Isolation: joined,
+		Audit:     d.firewall.Audit, Event: d.event,
 		Approvals: d.queue, Log: d.log,
 		Ready: d.missing, Models: d.judges.Models, Policy: d.policyInfo,
 		Thresholds: d.policy.Thresholds,
@@ -147,6 +157,9 @@ func (d *daemon) append(ctx context.Context, e firewall.Entry) (int64, error) {
 // missing says what keeps flows from being decided.
 func (d *daemon) missing() []string {
 	missing := d.judges.Missing()
+	if m := d.isolated.Missing(); m != "" {
+		missing = append(missing, m)
+	}
 	if err := d.log.Err(); err != nil {
 		missing = append(missing, "the decision log: "+err.Error())
 	}
@@ -171,6 +184,9 @@ func (d *daemon) housekeep(ctx context.Context) {
 	for {
 		if err := d.queue.Purge(ctx); err != nil && ctx.Err() == nil {
 			d.logger.WarnContext(ctx, "questions were not purged", "error", err)
+		}
+		if err := d.isolated.collect(ctx); err != nil && ctx.Err() == nil {
+			d.logger.WarnContext(ctx, "old symbols were not dropped", "error", err)
 		}
 		before := time.Now().Add(-time.Duration(d.cfg.KeepTexts))
 		if _, err := d.log.ExpireValues(ctx, before, "retention"); err != nil && ctx.Err() == nil {

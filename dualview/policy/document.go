@@ -14,6 +14,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"example.org/auditd/dualview"
 	"example.org/auditd/schema"
 )
 
@@ -28,7 +29,24 @@ type Document struct {
 	Commands []*Command       `yaml:"commands,omitempty"`
 	Origins  []*OriginRule    `yaml:"origins,omitempty"`
 	Usage    []*UsageRule     `yaml:"usage,omitempty"`
+	// Secrets are the sinks that credentials may go to. Without any, a secret
+	// symbol resolves for nothing.
+	Secrets []*SecretRule `yaml:"secrets,omitempty"`
 }
+
+// SecretRule names a sink: a kind such as exec or web, the tool, and, where the
+// tool names one, the destination, exactly or "*.example.com".
+type SecretRule struct {
+	Sink        SinkKind `yaml:"sink"`
+	Tool        string   `yaml:"tool"`
+	Destination string   `yaml:"destination,omitempty"`
+}
+
+// SinkKind is schema.SinkKind in YAML.
+type SinkKind struct{ schema.SinkKind }
+
+// UnmarshalYAML reads the word of a sink kind.
+func (k *SinkKind) UnmarshalYAML(n *yaml.Node) error { return k.UnmarshalText([]byte(n.Value)) }
 
 // View is where a tool works.
 type View uint8
@@ -157,7 +175,7 @@ func (d *Document) validate() error {
 	if d.Version != 1 {
 		return errors.New("version must be 1")
 	}
-	if len(d.Tools)+len(d.Webhooks)+len(d.Commands)+len(d.Origins)+len(d.Usage) > maxRules {
+	if len(d.Tools)+len(d.Webhooks)+len(d.Commands)+len(d.Origins)+len(d.Usage)+len(d.Secrets) > maxRules {
 		return fmt.Errorf("more than %d rules", maxRules)
 	}
 	for name, t := range d.Tools {
@@ -186,6 +204,11 @@ func (d *Document) validate() error {
 	for i, u := range d.Usage {
 		if u.Into.Tool == "" || u.Action != "ask" && u.Action != "block" {
 			return fmt.Errorf("usage rule %d: must name a tool and the action ask or block", i+1)
+		}
+	}
+	for i, s := range d.Secrets {
+		if s == nil || s.Tool == "" || s.Sink.SinkKind == schema.SinkOther || s.Sink.SinkKind == schema.SinkReasoning {
+			return fmt.Errorf("secrets rule %d: must name a sink and a tool", i+1)
 		}
 	}
 	return nil
@@ -279,6 +302,7 @@ type Policy struct {
 	commands []*Command
 	origins  []*OriginRule
 	usage    []*UsageRule
+	secrets  []dualview.SinkRule
 	digest   schema.Digest
 }
 
@@ -303,6 +327,9 @@ func New(owner ...[]byte) (*Policy, error) {
 		p.commands = append(slices.Clone(d.Commands), p.commands...) // the first match counts
 		p.origins = append(p.origins, d.Origins...)
 		p.usage = append(p.usage, d.Usage...)
+		for _, s := range d.Secrets {
+			p.secrets = append(p.secrets, dualview.SinkRule{Kind: s.Sink.SinkKind, Tool: s.Tool, Destination: s.Destination})
+		}
 		return nil
 	}
 	names, err := fs.Glob(defaults, "defaults/*.yaml")
@@ -349,6 +376,17 @@ func (p *Policy) FileTrust(file, workspace string) string {
 // says so.
 func (p *Policy) AgentTrusted(agent string) bool {
 	return p.originTrust(origin{kind: "agent", value: agent}) == "trusted"
+}
+
+// AgentBarred reports whether the owner says that an agent is untrusted, by its
+// name or by "host:name": nothing is resolved for it.
+func (p *Policy) AgentBarred(host, agent string) bool {
+	for _, name := range []string{agent, host + ":" + agent} {
+		if p.originTrust(origin{kind: "agent", value: name}) == "untrusted" {
+			return true
+		}
+	}
+	return false
 }
 
 // originTrust applies the precedence: untrusted beats trusted.
