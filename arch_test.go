@@ -68,6 +68,7 @@ var mayImport = map[string]string{
 	"dualview/usage":           "schema dualview",
 	"dualview/fileview":        "schema dualview",
 	"dualview/mediate":         "schema dualview dualview/fileview dualview/policy dualview/shell dualview/usage",
+	"dualview/quarantine":      "schema dualview dualview/policy inference prompts",
 	"dualview/shell":           "schema dualview dualview/fileview",
 }
 

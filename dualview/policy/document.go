@@ -28,6 +28,7 @@ type Document struct {
 	Commands []*Command       `yaml:"commands,omitempty"`
 	Origins  []*OriginRule    `yaml:"origins,omitempty"`
 	Usage    []*UsageRule     `yaml:"usage,omitempty"`
+	Inspect  *InspectRule     `yaml:"inspect,omitempty"`
 }
 
 // View is where a tool works.
@@ -188,6 +189,9 @@ func (d *Document) validate() error {
 			return fmt.Errorf("usage rule %d: must name a tool and the action ask or block", i+1)
 		}
 	}
+	if d.Inspect != nil {
+		return d.Inspect.validate()
+	}
 	return nil
 }
 
@@ -279,11 +283,12 @@ type Policy struct {
 	commands []*Command
 	origins  []*OriginRule
 	usage    []*UsageRule
+	inspect  *InspectRule
 	digest   schema.Digest
 }
 
 // New returns the policy made of the shipped defaults and the owner's documents.
-// A later document's rule for a tool, a webhook or a command replaces an
+// A later document's rule for a tool, a webhook, a command or inspections replaces an
 // earlier one's; origin and usage rules add up.
 func New(owner ...[]byte) (*Policy, error) {
 	p := &Policy{tools: map[string]*Tool{}, webhooks: map[string]*Rule{}}
@@ -303,6 +308,9 @@ func New(owner ...[]byte) (*Policy, error) {
 		p.commands = append(slices.Clone(d.Commands), p.commands...) // the first match counts
 		p.origins = append(p.origins, d.Origins...)
 		p.usage = append(p.usage, d.Usage...)
+		if d.Inspect != nil {
+			p.inspect = d.Inspect
+		}
 		return nil
 	}
 	names, err := fs.Glob(defaults, "defaults/*.yaml")
