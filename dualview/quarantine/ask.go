@@ -117,7 +117,7 @@ func (i *inquiry) reduce(ctx context.Context, f *form, parts []part) (answer, er
 			}
 			next = append(next, pieces...)
 		}
-		if len(next) >= len(parts) && len(pack(next, final)) > 1 {
+		if n := len(pack(next, final)); n > 1 && n >= len(calls) {
 			return nil, ErrTooLarge // it does not get any smaller
 		}
 		parts = next
