@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// quote writes s as one JSON string on one line. Beyond what JSON asks for it
+// Quote writes s as one JSON string on one line. Beyond what JSON asks for it
 // escapes
 //   - every character that does not print (zero-width, bidi, tag, private use,
 //     line separators), so that the model sees what a person would not;
 //   - '<', and '[' before a capital or a slash, because servers turn words such
 //     as <|im_end|> and [INST] into the control tokens of their chat template
 //     wherever these stand in the text.
-func quote(s string) string {
+func Quote(s string) string {
 	var b strings.Builder
 	b.Grow(len(s) + len(s)/8 + 2)
 	b.WriteByte('"')

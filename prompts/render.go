@@ -156,7 +156,7 @@ func (s *segmenter) windows(budget, limit int) []Range {
 		if i > 0 {
 			from = ends[i-1]
 		}
-		cost := EstimateTokens(quote(s.payload[from:e])) + 1
+		cost := EstimateTokens(Quote(s.payload[from:e])) + 1
 		costs = append(costs, cost)
 		if cost > budget {
 			return nil
@@ -242,7 +242,7 @@ func (r *Renderer) Arbitrate(rec *schema.ArbiterRecord) (*Prompt, error) {
 		fmt.Fprintf(&b, "auditor: %s, risk %.2f, uncertainty %.2f, exploitability %.2f, impact %.2f, completeness of its rewrite %.2f, left %s\n",
 			rep.Decision, rep.Risk, rep.Uncertainty, rep.Exploitability, rep.Impact, rep.RewriteCompleteness, joinStrings(rep.ResidualRiskTypes))
 		for _, e := range rep.Evidence {
-			fmt.Fprintf(&b, "auditor's evidence: %s\n", quote(e))
+			fmt.Fprintf(&b, "auditor's evidence: %s\n", Quote(e))
 		}
 	} else {
 		b.WriteString("auditor: gave no report\n")
@@ -251,11 +251,11 @@ func (r *Renderer) Arbitrate(rec *schema.ArbiterRecord) (*Prompt, error) {
 		if i == 16 {
 			break
 		}
-		fmt.Fprintf(&b, "asked because: %s\n", quote(reason))
+		fmt.Fprintf(&b, "asked because: %s\n", Quote(reason))
 	}
 	writeSpans(&b, "content", fences[0], p)
 	if rec.Original != nil && rec.Original.Payload != rec.Current.Payload {
-		fmt.Fprintf(&b, "%s original\n%s\n%s end\n", fences[1], quote(rec.Original.Payload), fences[1])
+		fmt.Fprintf(&b, "%s original\n%s\n%s end\n", fences[1], Quote(rec.Original.Payload), fences[1])
 	}
 	fmt.Fprintf(&b, "Decide on the content as it stands now. Answer with the JSON object only; c is the word after CASE, spans are 1 to %d, n is %s\n", len(p.Segments), p.nonce)
 	p.System, p.User = r.arbiter, b.String()
@@ -323,12 +323,12 @@ func writeTransfer(b *strings.Builder, f *schema.Flow) {
 		b.WriteString("permissions:")
 		for _, p := range f.Sink.Permissions {
 			b.WriteByte(' ')
-			b.WriteString(quote(p))
+			b.WriteString(Quote(p))
 		}
 		b.WriteByte('\n')
 	}
 	if f.Intent != "" {
-		fmt.Fprintf(b, "owner asked: %s\n", quote(f.Intent))
+		fmt.Fprintf(b, "owner asked: %s\n", Quote(f.Intent))
 	} else {
 		b.WriteString("owner asked: not known\n")
 	}
@@ -348,7 +348,7 @@ func orUnknown(b schema.Boundary) string {
 
 func writeName(b *strings.Builder, name, value string) {
 	if value != "" {
-		fmt.Fprintf(b, ", %s %s", name, quote(value))
+		fmt.Fprintf(b, ", %s %s", name, Quote(value))
 	}
 }
 
@@ -398,7 +398,7 @@ func decoders(pre *schema.Precheck, code schema.Code) string {
 func writeSpans(b *strings.Builder, what, fence string, p *Prompt) {
 	fmt.Fprintf(b, "%s %s\n", fence, what)
 	for i, s := range p.Segments {
-		fmt.Fprintf(b, "%d %s\n", i+1, quote(p.payload[s.Start:s.End]))
+		fmt.Fprintf(b, "%d %s\n", i+1, Quote(p.payload[s.Start:s.End]))
 	}
 	fmt.Fprintf(b, "%s end\n", fence)
 }

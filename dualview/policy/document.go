@@ -32,6 +32,7 @@ type Document struct {
 	// Secrets are the sinks that credentials may go to. Without any, a secret
 	// symbol resolves for nothing.
 	Secrets []*SecretRule `yaml:"secrets,omitempty"`
+	Inspect  *InspectRule     `yaml:"inspect,omitempty"`
 }
 
 // SecretRule names a sink: a kind such as exec or web, the tool, and, where the
@@ -211,6 +212,9 @@ func (d *Document) validate() error {
 			return fmt.Errorf("secrets rule %d: must name a sink and a tool", i+1)
 		}
 	}
+	if d.Inspect != nil {
+		return d.Inspect.validate()
+	}
 	return nil
 }
 
@@ -303,11 +307,12 @@ type Policy struct {
 	origins  []*OriginRule
 	usage    []*UsageRule
 	secrets  []dualview.SinkRule
+	inspect  *InspectRule
 	digest   schema.Digest
 }
 
 // New returns the policy made of the shipped defaults and the owner's documents.
-// A later document's rule for a tool, a webhook or a command replaces an
+// A later document's rule for a tool, a webhook, a command or inspections replaces an
 // earlier one's; origin and usage rules add up.
 func New(owner ...[]byte) (*Policy, error) {
 	p := &Policy{tools: map[string]*Tool{}, webhooks: map[string]*Rule{}}
@@ -329,6 +334,9 @@ func New(owner ...[]byte) (*Policy, error) {
 		p.usage = append(p.usage, d.Usage...)
 		for _, s := range d.Secrets {
 			p.secrets = append(p.secrets, dualview.SinkRule{Kind: s.Sink.SinkKind, Tool: s.Tool, Destination: s.Destination})
+		}
+		if d.Inspect != nil {
+			p.inspect = d.Inspect
 		}
 		return nil
 	}

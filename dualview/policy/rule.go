@@ -3,7 +3,6 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -177,7 +176,7 @@ func (r *Rule) bits(value string) float64 {
 	case boolean:
 		return 1
 	case integer:
-		return math.Log2(r.max - r.min + 1)
+		return RangeBits(r.min, r.max)
 	case number:
 		return 64
 	case timestamp:
@@ -185,7 +184,7 @@ func (r *Rule) bits(value string) float64 {
 	case hexadecimal:
 		return 4 * float64(len(value))
 	case word:
-		return math.Log2(float64(len(r.words)))
+		return WordBits(len(r.words))
 	}
 	return 0 // the caller's own words, or the local runtime's
 }

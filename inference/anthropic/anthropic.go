@@ -1,6 +1,7 @@
-// Package anthropic is the arbiter behind Anthropic's Messages API. It sees
-// only escalated flows, with the secrets taken out by the caller, and is off
-// until the owner names a model and a key.
+// Package anthropic is the arbiter, and the quarantined model, behind
+// Anthropic's Messages API. It sees only escalated flows, with the secrets taken
+// out by the caller, and values that an agent inspects; and it is off until the
+// owner names a model and a key.
 package anthropic
 
 import (
@@ -43,7 +44,7 @@ type Config struct {
 	Now      func() time.Time // nil means time.Now
 }
 
-// Backend is an inference.Arbiter.
+// Backend is an inference.Arbiter and an inference.Completer.
 type Backend struct {
 	cfg      Config
 	host     string
@@ -121,10 +122,25 @@ func (b *Backend) Arbitrate(ctx context.Context, rec *schema.ArbiterRecord) (sch
 	return rep, usage, err
 }
 
+// Complete asks the model a plain question.
+func (b *Backend) Complete(ctx context.Context, c *inference.Completion) (string, schema.Usage, error) {
+	usage, start := schema.Usage{Backend: "anthropic", Model: b.cfg.Model}, b.cfg.Now()
+	text, err := b.complete(ctx, c, &usage)
+	usage.DurationMS = float64(b.cfg.Now().Sub(start)) / float64(time.Millisecond)
+	return text, usage, err
+}
+
+// Window is what a prompt may cost, and the answer on top of it.
+func (b *Backend) Window() int { return b.cfg.MaxPrompt + b.cfg.MaxOutput }
+
 func (b *Backend) send(ctx context.Context, p *prompts.Prompt, usage *schema.Usage) (string, error) {
+	return b.complete(ctx, &inference.Completion{System: p.System, User: p.User, Schema: p.Schema, Output: b.cfg.MaxOutput}, usage)
+}
+
+func (b *Backend) complete(ctx context.Context, p *inference.Completion, usage *schema.Usage) (string, error) {
 	params := anthropic.MessageNewParams{
 		Model:     anthropic.Model(b.cfg.Model),
-		MaxTokens: int64(b.cfg.MaxOutput),
+		MaxTokens: int64(p.Output),
 		System:    []anthropic.TextBlockParam{{Text: p.System, CacheControl: anthropic.NewCacheControlEphemeralParam()}},
 		Messages:  []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock(p.User))},
 	}
@@ -199,14 +215,25 @@ func plainSchema(text []byte) (map[string]any, error) {
 	return m, nil
 }
 
-// strip recurses only as deep as our own schema, which is three levels.
+// strip recurses only as deep as our own schemas, which is a few levels. The
+// members of properties are names, not words of the schema.
 func strip(m map[string]any) {
-	for _, key := range []string{"minimum", "maximum", "minItems", "maxItems", "pattern"} {
+	for _, key := range []string{"minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength", "pattern"} {
 		delete(m, key)
 	}
-	for _, v := range m {
-		if sub, ok := v.(map[string]any); ok {
+	for key, v := range m {
+		sub, ok := v.(map[string]any)
+		if !ok {
+			continue
+		}
+		if key != "properties" {
 			strip(sub)
+			continue
+		}
+		for _, p := range sub {
+			if schema, ok := p.(map[string]any); ok {
+				strip(schema)
+			}
 		}
 	}
 }

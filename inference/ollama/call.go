@@ -91,15 +91,20 @@ func (b *Backend) serverError(ctx context.Context, err error) *inference.Error {
 	return inference.StatusError("ollama", status.StatusCode, "")
 }
 
-// send makes one call once the model is loaded.
+// send makes one call for the auditor or the arbiter.
 func (b *Backend) send(ctx context.Context, p *prompts.Prompt, usage *schema.Usage) (string, error) {
+	return b.complete(ctx, &inference.Completion{System: p.System, User: p.User, Schema: p.Schema, Output: b.cfg.MaxOutput}, usage)
+}
+
+// complete makes one call once the model is loaded.
+func (b *Backend) complete(ctx context.Context, c *inference.Completion, usage *schema.Usage) (string, error) {
 	if err := b.await(ctx); err != nil {
 		return "", err
 	}
 	b.mu.Lock()
 	usage.Digest = b.digest // it may have changed while we waited
 	b.mu.Unlock()
-	resp, err := b.chat(ctx, b.request(p.System, p.User, p.Schema, b.cfg.MaxOutput))
+	resp, err := b.chat(ctx, b.request(c.System, c.User, c.Schema, c.Output))
 	if err != nil {
 		b.doubt(err)
 		return "", err
@@ -108,7 +113,7 @@ func (b *Backend) send(ctx context.Context, p *prompts.Prompt, usage *schema.Usa
 	usage.OutputTokens += resp.EvalCount
 	usage.LoadMS += float64(resp.LoadDuration) / float64(time.Millisecond)
 	b.used()
-	if err := b.checkCounts(p.System, resp); err != nil {
+	if err := b.checkCounts(c, resp); err != nil {
 		return "", err
 	}
 	return resp.Message.Content, nil
@@ -117,13 +122,13 @@ func (b *Backend) send(ctx context.Context, p *prompts.Prompt, usage *schema.Usa
 // checkCounts finds out a prompt or an answer that the server cut. A prompt
 // whose front was dropped fills the context; one that lost its middle or end
 // fails the codes; and none has fewer tokens than its stable part alone.
-func (b *Backend) checkCounts(system string, resp *api.ChatResponse) error {
+func (b *Backend) checkCounts(c *inference.Completion, resp *api.ChatResponse) error {
 	b.mu.Lock()
 	base := b.base
-	if system != b.system {
-		// The arbiter's text, which loading did not count. No tokenizer makes
+	if c.System != b.system {
+		// Not the auditor's text, which loading has counted. No tokenizer makes
 		// fewer tokens of English than an eighth of its bytes.
-		base = len(system) / 8
+		base = len(c.System) / 8
 	}
 	b.mu.Unlock()
 	cut := func(why string) error {
@@ -132,8 +137,8 @@ func (b *Backend) checkCounts(system string, resp *api.ChatResponse) error {
 	switch {
 	case resp.DoneReason == "length":
 		return cut("the model ran out of tokens")
-	case resp.PromptEvalCount > b.cfg.Context-b.cfg.MaxOutput:
-		return cut(fmt.Sprintf("the server counts %d tokens of prompt, at most %d leave room for the answer", resp.PromptEvalCount, b.cfg.Context-b.cfg.MaxOutput))
+	case resp.PromptEvalCount > b.cfg.Context-c.Output:
+		return cut(fmt.Sprintf("the server counts %d tokens of prompt, at most %d leave room for the answer", resp.PromptEvalCount, b.cfg.Context-c.Output))
 	case resp.PromptEvalCount < base:
 		return cut(fmt.Sprintf("the server counts %d tokens of prompt, its stable part has %d", resp.PromptEvalCount, base))
 	}

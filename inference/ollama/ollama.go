@@ -1,5 +1,5 @@
-// Package ollama is the auditor, and the arbiter, that a local Ollama server
-// runs. The server is trusted with the record but not with the answer: it may
+// Package ollama is the auditor, the arbiter and the quarantined model that a
+// local Ollama server runs. The server is trusted with the record but not with the answer: it may
 // cut a prompt, ignore a schema, think although told not to, answer with half a
 // document or not at all, and every one of these is found out and blocks.
 package ollama
@@ -50,7 +50,8 @@ type Config struct {
 	Now      func() time.Time // nil means time.Now
 }
 
-// Backend is an inference.Auditor and an inference.Arbiter.
+// Backend is an inference.Auditor, an inference.Arbiter and an
+// inference.Completer.
 type Backend struct {
 	cfg    Config
 	client *api.Client
@@ -203,6 +204,18 @@ func (b *Backend) Arbitrate(ctx context.Context, rec *schema.ArbiterRecord) (rep
 	rep, err = b.model.Arbitrate(ctx, rec, &usage)
 	return rep, usage, err
 }
+
+// Complete asks the model a plain question.
+func (b *Backend) Complete(ctx context.Context, c *inference.Completion) (text string, usage schema.Usage, err error) {
+	usage = b.usage()
+	defer b.timed(&usage)()
+	text, err = b.complete(ctx, c, &usage)
+	return text, usage, err
+}
+
+// Window is the context length that the model is loaded with, less what a chat
+// template adds.
+func (b *Backend) Window() int { return b.cfg.Context - templateTokens }
 
 func (b *Backend) usage() schema.Usage {
 	b.mu.Lock()

@@ -1,7 +1,8 @@
-// Package openai is the auditor, and the arbiter, behind any server that speaks
-// OpenAI's chat completions with a JSON schema as response format: llama.cpp's
-// server, vLLM, LM Studio, or a hosted API. What such a server says is checked
-// as strictly as everywhere: it may ignore the schema, and some do.
+// Package openai is the auditor, the arbiter and the quarantined model behind any
+// server that speaks OpenAI's chat completions with a JSON schema as response
+// format: llama.cpp's server, vLLM, LM Studio, or a hosted API. What such a
+// server says is checked as strictly as everywhere: it may ignore the schema,
+// and some do.
 package openai
 
 import (
@@ -46,7 +47,8 @@ type Config struct {
 	Now    func() time.Time // nil means time.Now
 }
 
-// Backend is an inference.Auditor and an inference.Arbiter.
+// Backend is an inference.Auditor, an inference.Arbiter and an
+// inference.Completer.
 type Backend struct {
 	cfg    Config
 	host   string
@@ -182,7 +184,23 @@ func (b *Backend) usage() (schema.Usage, time.Time) {
 	return schema.Usage{Backend: "openai", Model: b.cfg.Model}, b.cfg.Now()
 }
 
+// Complete asks the model a plain question.
+func (b *Backend) Complete(ctx context.Context, c *inference.Completion) (string, schema.Usage, error) {
+	usage, start := b.usage()
+	text, err := b.complete(ctx, c, &usage)
+	usage.DurationMS = float64(b.cfg.Now().Sub(start)) / float64(time.Millisecond)
+	return text, usage, err
+}
+
+// Window is the context length of the configuration, less what a chat template
+// adds.
+func (b *Backend) Window() int { return b.cfg.Context - templateTokens }
+
 func (b *Backend) send(ctx context.Context, p *prompts.Prompt, usage *schema.Usage) (string, error) {
+	return b.complete(ctx, &inference.Completion{System: p.System, User: p.User, Schema: p.Schema, Output: b.cfg.MaxOutput}, usage)
+}
+
+func (b *Backend) complete(ctx context.Context, p *inference.Completion, usage *schema.Usage) (string, error) {
 	params := openai.ChatCompletionNewParams{
 		Model:    b.cfg.Model,
 		Messages: []openai.ChatCompletionMessageParamUnion{openai.SystemMessage(p.System), openai.UserMessage(p.User)},
@@ -194,9 +212,9 @@ func (b *Backend) send(ctx context.Context, p *prompts.Prompt, usage *schema.Usa
 	}
 	var extra []option.RequestOption
 	if b.cfg.Hosted {
-		params.MaxCompletionTokens = param.NewOpt(int64(b.cfg.MaxOutput))
+		params.MaxCompletionTokens = param.NewOpt(int64(p.Output))
 	} else {
-		params.MaxTokens = param.NewOpt(int64(b.cfg.MaxOutput))
+		params.MaxTokens = param.NewOpt(int64(p.Output))
 		params.Temperature = param.NewOpt(0.0)
 		params.Seed = param.NewOpt(int64(1))
 		// The think switch of llama.cpp's server and vLLM; others ignore it.
@@ -218,7 +236,7 @@ func (b *Backend) send(ctx context.Context, p *prompts.Prompt, usage *schema.Usa
 
 // content takes the text out of a reply after everything around it has been
 // checked.
-func (b *Backend) content(p *prompts.Prompt, resp *openai.ChatCompletion) (string, error) {
+func (b *Backend) content(p *inference.Completion, resp *openai.ChatCompletion) (string, error) {
 	fail := func(cause inference.Cause, why string) (string, error) {
 		return "", &inference.Error{Cause: cause, Backend: "openai", Err: errors.New(why)}
 	}
@@ -242,7 +260,7 @@ func (b *Backend) content(p *prompts.Prompt, resp *openai.ChatCompletion) (strin
 	// No tokenizer makes fewer tokens of our own English text than an eighth of
 	// its bytes, so fewer for the whole prompt means that its front was cut.
 	tokens := int(resp.Usage.PromptTokens)
-	if tokens < len(p.System)/8 || tokens > b.cfg.Context-b.cfg.MaxOutput && !b.cfg.Hosted {
+	if tokens < len(p.System)/8 || tokens > b.cfg.Context-p.Output && !b.cfg.Hosted {
 		return fail(inference.CauseTruncated, fmt.Sprintf("the server counts %d tokens of prompt, which does not fit what was sent", tokens))
 	}
 	return c.Message.Content, nil
