@@ -32,7 +32,7 @@ type Document struct {
 	// Secrets are the sinks that credentials may go to. Without any, a secret
 	// symbol resolves for nothing.
 	Secrets []*SecretRule `yaml:"secrets,omitempty"`
-	Inspect  *InspectRule     `yaml:"inspect,omitempty"`
+	Inspect *InspectRule  `yaml:"inspect,omitempty"`
 }
 
 // SecretRule names a sink: a kind such as exec or web, the tool, and, where the
