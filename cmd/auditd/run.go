@@ -96,11 +96,13 @@ func unknownCommand(root *cobra.Command, args []string) error {
 	if err != nil || c == nil || !c.HasSubCommands() || c.Args != nil && c.Args(c, []string{"x"}) == nil {
 		return nil // cobra says what is wrong
 	}
-	for i, a := range rest {
+	value := false // of the flag before
+	for _, a := range rest {
 		if a == "--" {
 			return nil
 		}
-		if strings.HasPrefix(a, "-") || i > 0 && rest[i-1] == "--config" {
+		if value || strings.HasPrefix(a, "-") {
+			value = !value && takesValue(c, a)
 			continue
 		}
 		name := oneLine(a, 40)
@@ -111,6 +113,21 @@ func unknownCommand(root *cobra.Command, args []string) error {
 		return fmt.Errorf("unknown command %q for %q", name, c.CommandPath())
 	}
 	return nil
+}
+
+// takesValue reports whether the argument after a flag of c belongs to it.
+func takesValue(c *cobra.Command, flag string) bool {
+	name, long := strings.CutPrefix(flag, "--")
+	if strings.Contains(flag, "=") {
+		return false
+	}
+	if !long {
+		name = strings.TrimPrefix(flag, "-")
+		f := c.Flags().ShorthandLookup(name[max(0, len(name)-1):])
+		return f != nil && f.NoOptDefVal == ""
+	}
+	f := c.Flag(name)
+	return f != nil && f.NoOptDefVal == ""
 }
 
 func (p *program) root() *cobra.Command {
