@@ -153,7 +153,7 @@ func TestProperty25TooLargeIsRefused(t *testing.T) {
 	for name, values := range map[string][]string{
 		"a large one": {strings.Repeat("some words ", 1000)},
 		"far over":    {strings.Repeat("some words ", 100000)},
-		"together":    {strings.Repeat("some words ", 150), strings.Repeat("more words ", 150), strings.Repeat("other words ", 150)},
+		"together":    {strings.Repeat("some words ", 100), strings.Repeat("more words ", 100), strings.Repeat("other words ", 100)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnv(t, "", func(c *Config) { c.Calls = 2 })
