@@ -50,8 +50,23 @@ type Questions struct {
 
 // Approval is an owner's answer.
 type Approval struct {
-	Answer string `json:"answer"` // approve or deny
-	Grant  *Grant `json:"grant,omitempty"`
+	Answer   string    `json:"answer"`             // approve or deny
+	Grant    *Grant    `json:"grant,omitempty"`    // with approve
+	Remember *Remember `json:"remember,omitempty"` // with deny
+	// Instead is the owner's own text, which goes on in place of the payload;
+	// with approve. It is audited again first.
+	Instead *string `json:"instead,omitempty"`
+}
+
+// Review is a text that the owner would send in place of a question's.
+type Review struct {
+	Text string `json:"text"`
+}
+
+// Reviewed says what the rules and the auditor find in it.
+type Reviewed struct {
+	Decision schema.Decision `json:"decision"`
+	Problem  string          `json:"problem,omitempty"` // why it can't be sent; empty when it can
 }
 
 // Grant widens an approval from one call to several. At least one of its fields
@@ -116,6 +131,7 @@ type PolicyInfo struct {
 type Health struct {
 	Status  string `json:"status"`
 	Version string `json:"version"`
+	Owner   bool   `json:"owner"` // whether a passphrase is set
 }
 
 // Readiness says whether every flow can be decided, and what is missing.

@@ -11,6 +11,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -61,6 +63,8 @@ type Config struct {
 	HoldsSymbol func(*schema.Flow) bool
 }
 
+const maxInstead = 16 << 20 // bytes, above every payload's limit
+
 const maxTickets = 16 // per question; asking once more retires the oldest
 
 // Queue holds the questions. Its methods may be called concurrently. Only one
@@ -72,6 +76,10 @@ type Queue struct {
 	mu       sync.Mutex
 	waiters  map[string]map[chan struct{}]struct{} // by question
 	watchers map[chan struct{}]struct{}
+
+	// refused counts, by agent, the questions that found no place; guarded by
+	// mu too.
+	refused map[string]int
 
 	// lastPurge, in nanoseconds, is guarded by mu too.
 	lastPurge int64
@@ -105,7 +113,7 @@ func New(cfg Config) (*Queue, error) {
 	if err := sqlite.Migrate(context.Background(), cfg.DB, sub); err != nil {
 		return nil, fmt.Errorf("open the approval queue: %w", err)
 	}
-	return &Queue{cfg: cfg, waiters: map[string]map[chan struct{}]struct{}{}, watchers: map[chan struct{}]struct{}{}}, nil
+	return &Queue{cfg: cfg, waiters: map[string]map[chan struct{}]struct{}{}, watchers: map[chan struct{}]struct{}{}, refused: map[string]int{}}, nil
 }
 
 // Ask stores a question and returns it with its ID, a ticket, and the time at
@@ -183,6 +191,7 @@ func (q *Queue) insert(ctx context.Context, tx *sql.Tx, ask *schema.Question, no
 		return nil, err
 	}
 	if all >= q.cfg.MaxPending || own >= q.cfg.MaxPerAgent {
+		q.noteRefused(ask.Flow.Session.Agent)
 		return nil, ErrFull
 	}
 	ask.ID = newID("q")
@@ -203,29 +212,58 @@ func (q *Queue) insert(ctx context.Context, tx *sql.Tx, ask *schema.Question, no
 
 // Redeem uses up the right that a person's answer gave: it reports whether
 // ticket belongs to an approved question with this binding whose right has
-// neither been used nor run out. Of any number of concurrent calls one wins.
+// neither been used nor run out. Of any number of concurrent calls one wins. An
+// approval of another text is no right to this one: see RedeemEither.
 func (q *Queue) Redeem(ctx context.Context, ticket string, binding schema.Digest) (bool, error) {
+	ok, _, err := q.redeem(ctx, ticket, binding, ` AND instead IS NULL`)
+	return ok, err
+}
+
+// RedeemEither is Redeem for a caller that can send another text than the one
+// that was asked about: when instead is set, that alone was approved.
+func (q *Queue) RedeemEither(ctx context.Context, ticket string, binding schema.Digest) (ok bool, instead *string, err error) {
+	return q.redeem(ctx, ticket, binding, "")
+}
+
+func (q *Queue) redeem(ctx context.Context, ticket string, binding schema.Digest, only string) (bool, *string, error) {
 	if ticket == "" || binding == "" {
-		return false, nil
+		return false, nil, nil
 	}
 	now := q.cfg.Now().UnixNano()
-	res, err := q.cfg.DB.ExecContext(ctx, `UPDATE approval_questions SET redeemed = ?
+	var instead []byte
+	err := q.cfg.DB.QueryRowContext(ctx, `UPDATE approval_questions SET redeemed = ?
 		WHERE id = (SELECT question FROM approval_tickets WHERE digest = ?)
-		AND binding = ? AND answer = 'approved' AND redeemed = 0 AND redeemable > ?`, now, ticketDigest(ticket), string(binding), now)
-	if err != nil {
-		return false, fmt.Errorf("redeem a ticket: %w", err)
+		AND binding = ? AND answer = 'approved' AND redeemed = 0 AND redeemable > ?`+only+` RETURNING instead`,
+		now, ticketDigest(ticket), string(binding), now).Scan(&instead)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return false, nil, nil
+	case err != nil:
+		return false, nil, fmt.Errorf("redeem a ticket: %w", err)
+	case instead == nil:
+		return true, nil, nil
 	}
-	n, err := res.RowsAffected()
-	if err != nil {
-		return false, fmt.Errorf("redeem a ticket: %w", err)
-	}
-	return n == 1, nil
+	text := string(instead)
+	return true, &text, nil
 }
 
 // Answer records a person's answer. A grant may come with an approval, and is
 // stored in the same transaction: it is a copy of the question's scope with
 // the limits that the caller set.
 func (q *Queue) Answer(ctx context.Context, id string, approve bool, by string, grant *Grant) error {
+	return q.answer(ctx, id, approve, by, grant, nil)
+}
+
+// AnswerInstead approves another text than the one that was asked about; the
+// caller has had it audited.
+func (q *Queue) AnswerInstead(ctx context.Context, id, instead, by string) error {
+	if len(instead) > maxInstead {
+		return fmt.Errorf("answer a question: the text has %d bytes, the limit is %d", len(instead), maxInstead)
+	}
+	return q.answer(ctx, id, true, by, nil, []byte(instead))
+}
+
+func (q *Queue) answer(ctx context.Context, id string, approve bool, by string, grant *Grant, instead []byte) error {
 	if len(by) > schema.MaxName {
 		return errors.New("answer a question: the name of who answers is too long")
 	}
@@ -254,8 +292,8 @@ func (q *Queue) Answer(ctx context.Context, id string, approve bool, by string, 
 				return err
 			}
 		}
-		_, err = tx.ExecContext(ctx, `UPDATE approval_questions SET answer = ?, answered = ?, answered_by = ?, redeemable = ?
-			WHERE id = ? AND answer = ''`, answer, now.UnixNano(), by, redeemable, id)
+		_, err = tx.ExecContext(ctx, `UPDATE approval_questions SET answer = ?, answered = ?, answered_by = ?, redeemable = ?, instead = ?
+			WHERE id = ? AND answer = ''`, answer, now.UnixNano(), by, redeemable, instead, id)
 		return err
 	})
 	if err != nil {
@@ -263,6 +301,43 @@ func (q *Queue) Answer(ctx context.Context, id string, approve bool, by string, 
 	}
 	q.wake(id)
 	return nil
+}
+
+const maxRefused = 100 // agents that are remembered; an agent chooses its name
+
+func (q *Queue) noteRefused(agent string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, known := q.refused[agent]; known || len(q.refused) < maxRefused {
+		q.refused[agent]++
+	}
+}
+
+// Refused says how many questions of which agents found no place since the queue
+// was opened.
+func (q *Queue) Refused() map[string]int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return maps.Clone(q.refused)
+}
+
+// Fair puts questions in the order in which they are best answered: each
+// agent's oldest first, one of each agent in turn, so that many of one do not
+// hide one of another. list has the oldest first.
+func Fair(list []*schema.Question) []*schema.Question {
+	turn := map[*schema.Question]int{}
+	asked := map[string]int{}
+	for _, q := range list {
+		agent := ""
+		if q.Flow != nil {
+			agent = q.Flow.Session.Agent
+		}
+		turn[q] = asked[agent]
+		asked[agent]++
+	}
+	out := slices.Clone(list)
+	slices.SortStableFunc(out, func(a, b *schema.Question) int { return turn[a] - turn[b] })
+	return out
 }
 
 // group digests what a question is about apart from the payload.

@@ -196,7 +196,7 @@ func (q *Queue) Purge(ctx context.Context) error {
 		args  []any
 	}{
 		{`UPDATE approval_questions SET answer = 'expired', answered = expires WHERE answer = '' AND expires <= ?`, []any{now.UnixNano()}},
-		{`UPDATE approval_questions SET body = NULL WHERE body IS NOT NULL AND answer <> '' AND max(answered, redeemable) <= ?`,
+		{`UPDATE approval_questions SET body = NULL, instead = NULL WHERE body IS NOT NULL AND answer <> '' AND max(answered, redeemable) <= ?`,
 			[]any{now.Add(-q.cfg.KeepBody).UnixNano()}},
 		{`DELETE FROM approval_questions WHERE answer <> '' AND max(answered, redeemable) <= ?`, []any{now.Add(-q.cfg.KeepRow).UnixNano()}},
 		{`DELETE FROM approval_grants WHERE max(expires, revoked) <= ?`, []any{now.Add(-q.cfg.KeepRow).UnixNano()}},

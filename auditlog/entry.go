@@ -33,24 +33,26 @@ type Entry struct {
 
 // Decision is a schema.Decision without any text out of the payload.
 type Decision struct {
-	Action       schema.Action    `json:"action"`
-	Mediation    schema.Mediation `json:"mediation"`
-	Stage        schema.Stage     `json:"stage,omitzero"`
-	Reason       string           `json:"reason"`
-	Observed     *schema.Action   `json:"observed,omitempty"`
-	Cached       bool             `json:"cached,omitempty"`
-	Residual     float64          `json:"residual"`
-	Payload      *Text            `json:"payload,omitempty"` // what went on instead
-	Precheck     *Precheck        `json:"precheck,omitempty"`
-	Report       *Report          `json:"report,omitempty"`
-	Second       *Report          `json:"second_report,omitempty"`
-	Escalation   []string         `json:"escalation,omitempty"`
-	Arbiter      *Report          `json:"arbiter,omitempty"`
-	Sent         *Text            `json:"sent,omitempty"` // what left for the arbiter
-	Usage        []schema.Usage   `json:"usage,omitempty"`
-	Trace        []schema.Trace   `json:"trace,omitempty"`
-	PolicyDigest string           `json:"policy_digest,omitempty"`
-	LatencyMS    float64          `json:"latency_ms"`
+	Action     schema.Action    `json:"action"`
+	Mediation  schema.Mediation `json:"mediation"`
+	Stage      schema.Stage     `json:"stage,omitzero"`
+	Reason     string           `json:"reason"`
+	Observed   *schema.Action   `json:"observed,omitempty"`
+	Cached     bool             `json:"cached,omitempty"`
+	Residual   float64          `json:"residual"`
+	Payload    *Text            `json:"payload,omitempty"` // what went on instead
+	Precheck   *Precheck        `json:"precheck,omitempty"`
+	Report     *Report          `json:"report,omitempty"`
+	Second     *Report          `json:"second_report,omitempty"`
+	Escalation []string         `json:"escalation,omitempty"`
+	// Suppressed is what the owner's word took away; Precheck is what was left.
+	Suppressed   []schema.Suppressed `json:"suppressed,omitempty"`
+	Arbiter      *Report             `json:"arbiter,omitempty"`
+	Sent         *Text               `json:"sent,omitempty"` // what left for the arbiter
+	Usage        []schema.Usage      `json:"usage,omitempty"`
+	Trace        []schema.Trace      `json:"trace,omitempty"`
+	PolicyDigest string              `json:"policy_digest,omitempty"`
+	LatencyMS    float64             `json:"latency_ms"`
 }
 
 // Text stands for a text that is not in the record.
@@ -241,6 +243,10 @@ func (w *entryWriter) decision(d *schema.Decision) *Decision {
 	for _, x := range d.Escalation {
 		r.Escalation = append(r.Escalation, w.word("escalation", x.Code))
 		w.v.Escalation = append(w.v.Escalation, w.text("escalation", x.Detail))
+	}
+	for _, x := range d.Suppressed {
+		x.By, x.Rules = w.word("suppressed", x.By), w.words("rule", x.Rules)
+		r.Suppressed = append(r.Suppressed, x)
 	}
 	for _, u := range d.Usage {
 		u.Backend, u.Model, u.Digest = w.word("backend", u.Backend), w.word("model", u.Model), w.word("model", u.Digest)

@@ -1,6 +1,7 @@
 package claudehook
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -138,6 +140,12 @@ func (a *Adapter) remember(h *hook, e *schema.Event, o schema.Outcome, ans *answ
 		switch {
 		case o.Action == schema.Allow:
 			a.ledger.note(h.Session, h.CallID, record{state: passed})
+		case o.Action == schema.RewriteAndContinue && o.Reason == schema.ReasonNothingHidden:
+			a.ledger.note(h.Session, h.CallID, record{state: passed})
+		case o.Action == schema.RewriteAndContinue && freshSymbol(o.Result, h.Response) != "":
+			// It did not exist when the tool ran: a host that shows it shows the
+			// replacement.
+			a.ledger.note(h.Session, h.CallID, record{state: replacedBy, ref: freshSymbol(o.Result, h.Response), why: "Untrusted output could not be replaced by symbols."})
 		case o.Action == schema.RewriteAndContinue:
 			a.ledger.note(h.Session, h.CallID, record{state: replaced})
 		default:
@@ -152,6 +160,18 @@ func (a *Adapter) remember(h *hook, e *schema.Event, o schema.Outcome, ans *answ
 			a.ledger.note(h.Session, h.CallID, record{state: stopped, event: e, why: o.Message + howToApprove(o)})
 		}
 	}
+}
+
+var symbolForm = regexp.MustCompile(`symu[0-9a-z]{32}u`)
+
+// freshSymbol returns a symbol of a replacement that the original has not.
+func freshSymbol(replacement, original []byte) string {
+	for _, s := range symbolForm.FindAll(replacement, 100) {
+		if !bytes.Contains(original, s) {
+			return string(s)
+		}
+	}
+	return ""
 }
 
 // batch is the last look before the model is called. It does not decide again

@@ -91,6 +91,8 @@ func (h *hook) answer(o schema.Outcome) answer {
 			return answer{Specific: &specific{Event: h.Event, UpdatedInput: jsontext.Value(o.Params), Context: "auditd changed this call's arguments: " + o.Message}}
 		case h.Event == postTool && len(o.Result) > 0:
 			return answer{Specific: &specific{Event: h.Event, UpdatedOutput: jsontext.Value(o.Result)}}
+		case h.Event == sessionStart && o.Text != nil: // how an isolated agent works with symbols
+			return answer{Specific: &specific{Event: h.Event, Context: *o.Text}}
 		}
 		// This event cannot be rewritten, so it is stopped.
 		return h.stop("Blocked: it would have to be changed, and Claude Code cannot change it here. " + o.Message)

@@ -24,6 +24,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"example.org/auditd/api"
+	"example.org/auditd/heartbeat"
 	"example.org/auditd/schema"
 )
 
@@ -226,6 +227,13 @@ func (c *Client) Ready(ctx context.Context) (api.Readiness, error) {
 	return r, err
 }
 
+// Heartbeats are what the plugins said last, the newest first.
+func (c *Client) Heartbeats(ctx context.Context) ([]heartbeat.Seen, error) {
+	var l heartbeat.List
+	err := c.call(ctx, http.MethodGet, "/v1/heartbeats", nil, &l)
+	return l.Seen, err
+}
+
 // Login exchanges the owner's passphrase for a session.
 func (c *Client) Login(ctx context.Context, passphrase string) (api.Session, error) {
 	var s api.Session
@@ -313,4 +321,66 @@ func (c *Client) token() string {
 		return "" // the daemon answers 401 and says where the token is
 	}
 	return strings.TrimSpace(string(data))
+}
+
+// Symbol returns what is known about a symbol, with its value when Token is an
+// owner session.
+func (c *Client) Symbol(ctx context.Context, token string) (*api.Symbol, error) {
+	s := new(api.Symbol)
+	return s, c.call(ctx, http.MethodGet, "/v1/dualview/symbols/"+url.PathEscape(token), nil, s)
+}
+
+// ChangeRules lists the owner's rules of isolation or proposes a change.
+func (c *Client) ChangeRules(ctx context.Context, r *api.RuleChange) (schema.Outcome, error) {
+	var o schema.Outcome
+	err := c.call(ctx, http.MethodPost, "/v1/dualview/policy", r, &o)
+	return o, err
+}
+
+// Inspect asks about symbols.
+func (c *Client) Inspect(ctx context.Context, r *api.Inspection) (schema.Outcome, error) {
+	var o schema.Outcome
+	err := c.call(ctx, http.MethodPost, "/v1/dualview/inspect", r, &o)
+	return o, err
+}
+
+// Views lists the workspaces of which agents have a view of their own.
+func (c *Client) Views(ctx context.Context) ([]api.View, error) {
+	var v api.ViewList
+	err := c.call(ctx, http.MethodGet, "/v1/dualview/views", nil, &v)
+	return v.Views, err
+}
+
+// ViewLog returns the newest n states of a view.
+func (c *Client) ViewLog(ctx context.Context, id string, n int) ([]api.ViewState, error) {
+	var l api.ViewLog
+	err := c.call(ctx, http.MethodGet, "/v1/dualview/views/"+url.PathEscape(id)+"/log?limit="+strconv.Itoa(n), nil, &l)
+	return l.States, err
+}
+
+// ViewShow returns a file of a state; Token must be an owner session.
+func (c *Client) ViewShow(ctx context.Context, id, state, path string) (string, error) {
+	var t api.ViewText
+	err := c.call(ctx, http.MethodGet, "/v1/dualview/views/"+url.PathEscape(id)+"/show?"+url.Values{"state": {state}, "path": {path}}.Encode(), nil, &t)
+	return t.Text, err
+}
+
+// ViewDiff returns what a state changed; Token must be an owner session.
+func (c *Client) ViewDiff(ctx context.Context, id, state string) (string, error) {
+	var t api.ViewText
+	err := c.call(ctx, http.MethodGet, "/v1/dualview/views/"+url.PathEscape(id)+"/diff?"+url.Values{"state": {state}}.Encode(), nil, &t)
+	return t.Text, err
+}
+
+// ViewConflicts lists what did not land; Token must be an owner session.
+func (c *Client) ViewConflicts(ctx context.Context, id string) ([]api.ViewConflict, error) {
+	var l api.ViewConflicts
+	err := c.call(ctx, http.MethodGet, "/v1/dualview/views/"+url.PathEscape(id)+"/conflicts", nil, &l)
+	return l.Conflicts, err
+}
+
+// ViewRevert brings a view back; Token must be an owner session.
+func (c *Client) ViewRevert(ctx context.Context, id, state string) (*api.ViewReverted, error) {
+	r := new(api.ViewReverted)
+	return r, c.call(ctx, http.MethodPost, "/v1/dualview/views/"+url.PathEscape(id)+"/revert", api.ViewRevert{State: state}, r)
 }

@@ -9,6 +9,7 @@ import (
 
 	"example.org/auditd/policy"
 	"example.org/auditd/schema"
+	"example.org/auditd/standing"
 )
 
 // stage is one step of the procedure.
@@ -25,10 +26,14 @@ type verdict struct {
 	reason    string       // a stable word
 	message   string       // a sentence; empty takes the reason's own
 	by        schema.Stage // that decided, where it is not the one that returned it
+	idle      bool         // there was nothing to look at: the trace leaves it out
 }
 
 // next passes the flow on. note is for the trace.
 func next(note string) verdict { return verdict{undecided: true, reason: note} }
+
+// idle passes the flow on without a trace.
+var idle = verdict{undecided: true, idle: true}
 
 func stop(reason, message string) verdict {
 	return verdict{action: schema.Block, reason: reason, message: message}
@@ -51,12 +56,19 @@ type transfer struct {
 	first    *schema.Precheck // of original
 	judgement
 
+	orders     []standing.Order    // the owner's, for this flow
+	suppressed []schema.Suppressed // findings that they took away
+
 	waits    *verdict // an owner's rule that asks, unless a ticket answers
 	trace    []schema.Trace
 	question *schema.Question
 	key      schema.Digest // of the flow with policy and models
 	flight   *flight       // set when others wait for this judgement
 	cached   bool
+
+	terms    Terms
+	hidden   bool // decided: the caller hides the content
+	textless bool // no text is kept beside the record
 }
 
 // judgement is what the model stages found out about a flow. It depends on
@@ -75,6 +87,7 @@ type judgement struct {
 	edits      []schema.Edit // from original to flow
 	rewritten  bool
 	payload    string // of the flow, when rewritten
+	lift       string // the standing order for which the report was not enforced
 	sent       string
 	failed     bool // something did not work: not to be remembered
 }
@@ -82,7 +95,12 @@ type judgement struct {
 // Audit decides one flow. It never fails: every failure is a decision that
 // stops. f is not changed.
 func (fw *Firewall) Audit(ctx context.Context, f *schema.Flow, cred schema.Credential) schema.Decision {
-	t := &transfer{id: newID(), cred: cred, start: fw.cfg.Now(), margin: fw.cfg.Margin}
+	return fw.AuditOn(ctx, f, cred, Terms{})
+}
+
+// AuditOn is Audit on terms that the isolating half sets.
+func (fw *Firewall) AuditOn(ctx context.Context, f *schema.Flow, cred schema.Credential, terms Terms) schema.Decision {
+	t := &transfer{id: newID(), cred: cred, start: fw.cfg.Now(), margin: fw.cfg.Margin, terms: terms}
 	if f == nil {
 		f = &schema.Flow{}
 		t.failed = true
@@ -131,7 +149,9 @@ func (fw *Firewall) runStage(ctx context.Context, t *transfer, s stage) (v verdi
 			fw.failure(s.name, "panic")
 			v = stop("internal_error", "")
 		}
-		fw.traceStage(t, s.name, v, fw.cfg.Now().Sub(start))
+		if !v.idle {
+			fw.traceStage(t, s.name, v, fw.cfg.Now().Sub(start))
+		}
 	}()
 	return s.run(ctx, t)
 }

@@ -84,7 +84,7 @@ func TestLocalDecisions(t *testing.T) {
 func TestHardRuleOutranksEverything(t *testing.T) {
 	allow := `rules: [{name: all, when: 'sink.tool == "exec"', then: allow}]`
 	r := newRig(t, withPolicy(t, allow), func(r *rig) {
-		r.cfg.Redeem = func(context.Context, string, schema.Digest) (bool, error) { return true, nil }
+		r.cfg.Redeem = func(context.Context, string, schema.Digest) (bool, *string, error) { return true, nil, nil }
 		r.cfg.Allowed = func(context.Context, *schema.Flow, bool) (string, bool, error) { return "g", true, nil }
 	})
 	for line, rule := range map[string]string{"rm -rf ~": "shell-rm-home", "auditd approve q1": "self-protection"} {
@@ -228,7 +228,7 @@ func TestFailsClosed(t *testing.T) {
 			r.cfg.Ask = func(context.Context, *schema.Question) (*schema.Question, error) { panic("secret") }
 		}, nil, schema.Block, schema.StageHuman, "ask_failed"},
 		{"ticket cannot be checked", func(r *rig) {
-			r.cfg.Redeem = func(context.Context, string, schema.Digest) (bool, error) { return true, errors.New("x") }
+			r.cfg.Redeem = func(context.Context, string, schema.Digest) (bool, *string, error) { return true, nil, errors.New("x") }
 		}, &schema.Flow{Payload: "x", Ticket: "t"}, schema.Block, schema.StageTicket, "ticket_failed"},
 
 		{"no log", func(r *rig) { r.cfg.Append = nil }, nil, schema.Block, schema.StageLog, "log_failed"},
@@ -355,9 +355,9 @@ func TestTickets(t *testing.T) {
 	var seen []string
 	r := newRig(t, func(r *rig) {
 		r.audit = reportOf(clearDefer)
-		r.cfg.Redeem = func(_ context.Context, ticket string, b schema.Digest) (bool, error) {
+		r.cfg.Redeem = func(_ context.Context, ticket string, b schema.Digest) (bool, *string, error) {
 			seen = append(seen, ticket)
-			return ticket == "good", nil
+			return ticket == "good", nil, nil
 		}
 	})
 	f := page("x")
@@ -408,12 +408,12 @@ func TestAYesCounts(t *testing.T) {
 				}
 				return out, err
 			}
-			r.cfg.Redeem = func(_ context.Context, ticket string, b schema.Digest) (bool, error) {
+			r.cfg.Redeem = func(_ context.Context, ticket string, b schema.Digest) (bool, *string, error) {
 				if ticket == "" || b != f.Binding() || yes == 0 {
-					return false, nil
+					return false, nil, nil
 				}
 				yes--
-				return true, nil
+				return true, nil, nil
 			}
 		})
 		if err := f.Complete(0); err != nil {
@@ -434,9 +434,9 @@ func TestAYesCounts(t *testing.T) {
 
 // TestAYesThatCannotBeRedeemedStops: the queue says yes but the ticket fails.
 func TestAYesThatCannotBeRedeemedStops(t *testing.T) {
-	for name, redeem := range map[string]func(context.Context, string, schema.Digest) (bool, error){
-		"refused": func(context.Context, string, schema.Digest) (bool, error) { return false, nil },
-		"error":   func(context.Context, string, schema.Digest) (bool, error) { return true, errors.New("x") },
+	for name, redeem := range map[string]func(context.Context, string, schema.Digest) (bool, *string, error){
+		"refused": func(context.Context, string, schema.Digest) (bool, *string, error) { return false, nil, nil },
+		"error":   func(context.Context, string, schema.Digest) (bool, *string, error) { return true, nil, errors.New("x") },
 	} {
 		r := newRig(t, func(r *rig) {
 			ask := r.cfg.Ask

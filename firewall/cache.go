@@ -134,8 +134,8 @@ func (fw *Firewall) publish(t *transfer) {
 }
 
 // cacheKey names everything that the model stages depend on: the flow, the
-// policy, the models, and the signals that were left after suppression, whose
-// days can end.
+// policy, the models, the signals that were left after suppression, whose days
+// can end, and the standing orders that hold.
 func (fw *Firewall) cacheKey(t *transfer) schema.Digest {
 	parts := []string{"verdict", string(t.original.Key()), string(t.policy.Digest()), "", ""}
 	if a := fw.cfg.Auditor; a != nil {
@@ -150,6 +150,9 @@ func (fw *Firewall) cacheKey(t *transfer) schema.Digest {
 		rules.WriteByte(' ')
 		rules.WriteString(s.Rule)
 		rules.WriteByte('\n')
+	}
+	for i := range t.orders {
+		parts = append(parts, t.orders[i].ID)
 	}
 	return schema.DigestOf(append(parts, rules.String())...)
 }

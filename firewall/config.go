@@ -10,6 +10,7 @@ import (
 	"example.org/auditd/inference"
 	"example.org/auditd/policy"
 	"example.org/auditd/schema"
+	"example.org/auditd/standing"
 )
 
 // Entry is what the decision log gets about one flow.
@@ -45,10 +46,15 @@ type Config struct {
 	// Redeem uses up a ticket. It must leave a ticket of another binding, or
 	// one whose question still waits, as it is and return false. nil makes
 	// tickets worthless.
-	Redeem func(ctx context.Context, ticket string, binding schema.Digest) (bool, error)
+	// When instead is set, the person has approved that text and not the
+	// flow's.
+	Redeem func(ctx context.Context, ticket string, binding schema.Digest) (ok bool, instead *string, err error)
 	// Allowed looks for a wider grant of a person. hard says that a code was
 	// raised for which none may count. nil means there are none.
 	Allowed func(ctx context.Context, f *schema.Flow, hard bool) (grant string, ok bool, err error)
+	// Orders returns the owner's standing orders that hold for a flow. nil
+	// means there are none.
+	Orders func(*schema.Flow, time.Time) []standing.Order
 	// Policy returns the owner's policy as it now stands. nil, or a nil
 	// policy, blocks every flow.
 	Policy func() *policy.Policy
@@ -128,17 +134,20 @@ func New(cfg Config) (*Firewall, error) {
 	}
 	fw := &Firewall{cfg: cfg, tools: toolTable(), cache: newCache(cfg.CacheEntries), sessions: newSessions(cfg.Sessions)}
 	// The order matters. What is certain and cheap comes first; a hard rule
-	// comes before anything that a person or the owner's file could allow;
+	// comes before anything that a person or the owner's file could allow; what
+	// the owner refused for good comes before what the owner's file allows;
 	// nothing is remembered or asked of a model that a rule already decided;
 	// a rewrite is judged before the flow that it makes; and the last stage
 	// decides whatever still is undecided.
 	fw.stages = []stage{
 		{schema.StageInput, fw.canonicalise},
 		{schema.StagePrecheck, fw.precheck},
+		{schema.StageStanding, fw.refused},
 		{schema.StagePolicy, fw.ownerRules},
 		{schema.StageTicket, fw.ticket},
 		{schema.StageCache, fw.recall},
 		{schema.StageAuditor, fw.smallAudit},
+		{schema.StageStanding, fw.lifted},
 		{schema.StageRewrite, fw.acceptRewrite},
 		{schema.StagePolicy, fw.reportRules},
 		{schema.StageAuditor, fw.settleLocally},

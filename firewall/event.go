@@ -16,7 +16,12 @@ var errPhase = errors.New("its phase is unknown")
 // Event decides everything that a host's event carries. It never fails: every
 // failure is an outcome that stops. An event that carries nothing to audit is
 // answered without a model.
-func (fw *Firewall) Event(ctx context.Context, e *schema.Event, cred schema.Credential) (out schema.Outcome) {
+func (fw *Firewall) Event(ctx context.Context, e *schema.Event, cred schema.Credential) schema.Outcome {
+	return fw.EventOn(ctx, e, cred, Terms{})
+}
+
+// EventOn is Event on terms that the isolating half sets.
+func (fw *Firewall) EventOn(ctx context.Context, e *schema.Event, cred schema.Credential, terms Terms) (out schema.Outcome) {
 	defer func() {
 		if p := recover(); p != nil {
 			fw.cfg.Logger.ErrorContext(ctx, "event panicked", "type", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
@@ -33,7 +38,7 @@ func (fw *Firewall) Event(ctx context.Context, e *schema.Event, cred schema.Cred
 		return schema.Outcome{Reason: "no_flow", Message: messageOf("no_flow")}
 	}
 	event := *e
-	s := &scene{event: &event, agent: event.Host + ":" + event.Agent, key: event.Host + "\x00" + event.Session}
+	s := &scene{event: &event, terms: terms, agent: event.Host + ":" + event.Agent, key: event.Host + "\x00" + event.Session}
 	if err := event.Complete(fw.cfg.MaxPayload); err != nil {
 		return fw.refuse(ctx, s, cred, nil, "invalid_event", schema.Error(err))
 	}
@@ -46,10 +51,10 @@ func (fw *Firewall) Event(ctx context.Context, e *schema.Event, cred schema.Cred
 	}
 	var decided []part
 	for _, x := range p.parts {
-		if x.screen && fw.screened(x.flow) {
+		if x.screen && terms.Source == nil && fw.screened(x.flow) {
 			continue
 		}
-		d := fw.Audit(ctx, x.flow, cred)
+		d := fw.AuditOn(ctx, x.flow, cred, terms)
 		out.Decisions = append(out.Decisions, d)
 		decided = append(decided, x)
 		if d.Action == schema.Block {

@@ -36,6 +36,7 @@ type plan struct {
 // scene is what every flow of one event has in common.
 type scene struct {
 	event  *schema.Event
+	terms  Terms
 	key    string       // of the session
 	agent  string       // "host:agent", as the policy's modes name it
 	label  schema.Trust // the worst that the session has read
@@ -94,6 +95,9 @@ func (fw *Firewall) source(kind schema.SourceKind, id string) schema.Source {
 // agentSource is the source of what the agent itself writes: derived at best,
 // and never better than the worst that its session has read.
 func (s *scene) agentSource() schema.Source {
+	if src := s.terms.Source; src != nil {
+		return schema.Source{Kind: src.Kind, ID: shortID(src.ID), Trust: min(src.Trust, s.label, schema.Derived)}
+	}
 	return schema.Source{Kind: schema.SourceAgent, ID: shortID(s.agent), Trust: min(s.label, schema.Derived)}
 }
 

@@ -26,10 +26,20 @@ func messageOf(reason string) string {
 		return "The auditor's model is missing or still being loaded. Retry in a while, or let the owner approve it."
 	case "auditor_missing":
 		return "Blocked: no auditor is configured. Ask the owner to run auditd doctor."
+	case "rules_only":
+		return "Allowed: no rule objects, and what is untrusted in it is isolated."
+	case "isolated":
+		return "The content is shown as symbols."
 	case "approved":
 		return "Allowed: the owner approved this very call."
+	case "approved_edit":
+		return "Allowed with the owner's own text in place of this one. Go on with the text given here."
 	case "denied":
 		return "Blocked: the owner was asked about this very call and said no. Do it another way, or talk to the owner."
+	case "refused":
+		return "Blocked: the owner has refused this and everything like it."
+	case "suppressed":
+		return "Allowed by a suppression of the owner's."
 	case "hard_rule", "rewrite_hard_rule":
 		return "Blocked by a hard rule."
 	case "rewrite_riskier":

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"example.org/auditd/schema"
 )
@@ -17,7 +18,8 @@ func (fw *Firewall) settle(ctx context.Context, t *transfer) schema.Decision {
 	defer cancel()
 
 	observed := t.mode == schema.ModeObserve && t.policy != nil
-	if t.verdict.action == schema.DeferToHuman && !observed {
+	t.hidden = t.hides()
+	if !t.hidden && t.verdict.action == schema.DeferToHuman && !observed {
 		fw.ask(ctx, t)
 	}
 	d := fw.decision(t)
@@ -68,11 +70,19 @@ func (fw *Firewall) decision(t *transfer) schema.Decision {
 		Precheck: t.first, Report: t.report, Second: t.second, Residual: t.residual, Escalation: t.escalation, Arbiter: t.arbiter,
 		Usage: t.usage, Trace: t.trace, Cached: t.cached, LogIndex: -1,
 	}
+	d.Suppressed = t.suppressed
+	if t.lift != "" {
+		d.Suppressed = append(slices.Clone(d.Suppressed), schema.Suppressed{By: t.lift, Judgement: true})
+	}
 	if d.Message == "" {
 		d.Message = messageOf(d.Reason)
 	}
 	if t.policy != nil {
 		d.PolicyDigest = t.policy.Digest()
+	}
+	if t.hidden {
+		d.Action, d.Mediation, d.Stage, d.Reason, d.Message = schema.RewriteAndContinue, schema.MediationSymbols, schema.StageIsolation, "isolated", messageOf("isolated")
+		return d
 	}
 	if d.Action == schema.RewriteAndContinue {
 		if !t.rewritten || len(t.edits) == 0 {
@@ -122,8 +132,9 @@ func (fw *Firewall) ask(ctx context.Context, t *transfer) {
 	if err == nil && asked != nil && asked.Answer == "approved" && asked.Ticket != "" && fw.cfg.Redeem != nil {
 		// The owner said yes after the first call had given up, and this caller
 		// carries no ticket. The yes is for this very flow, and is used up now.
-		if ok, err := fw.cfg.Redeem(ctx, asked.Ticket, q.Binding); err == nil && ok {
-			v = verdict{action: schema.Allow, reason: "approved"}
+		if ok, instead, err := fw.cfg.Redeem(ctx, asked.Ticket, q.Binding); err == nil && ok {
+			t.rewritten, t.edits = false, nil // the auditor's rewrite was not what the owner approved
+			v = fw.approved(t, instead)
 			t.verdict, t.stage = v, schema.StageTicket
 			return
 		}
@@ -204,7 +215,7 @@ func (fw *Firewall) record(ctx context.Context, t *transfer, d *schema.Decision)
 	kept.Ticket = "" // a right, and the log is read by others than its holder
 	kept.LatencyMS = milliseconds(fw.cfg.Now().Sub(t.start))
 	entry := Entry{Decision: &kept, Flow: t.original, Sent: t.sent}
-	if fw.cfg.Redact != nil {
+	if fw.cfg.Redact != nil && !t.textless {
 		entry.RedactedPayload, _ = fw.cfg.Redact(t.original.Payload)
 		if t.rewritten {
 			entry.RedactedRewrite, _ = fw.cfg.Redact(t.payload)

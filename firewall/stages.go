@@ -3,10 +3,12 @@ package firewall
 import (
 	"context"
 	"strings"
+	"unicode/utf8"
 
 	"example.org/auditd/escalation"
 	"example.org/auditd/policy"
 	"example.org/auditd/schema"
+	"example.org/auditd/standing"
 )
 
 // canonicalise makes the flow that all later stages see: validated, with the
@@ -48,30 +50,44 @@ func agentName(f *schema.Flow) string { return f.Session.Agent }
 // precheck runs the deterministic rules. A hard invariant that is violated
 // ends the flow here, and nothing after this stage can lift it.
 func (fw *Firewall) precheck(ctx context.Context, t *transfer) verdict {
-	pre, n, ok := fw.check(t, t.original)
+	if fw.cfg.Orders != nil {
+		t.orders = fw.cfg.Orders(t.original, t.start)
+	}
+	pre, suppressed, ok := fw.check(t, t.original)
 	if !ok {
 		t.failed = true
 		return stop("no_precheck", "")
 	}
-	t.pre, t.first = pre, pre
+	t.pre, t.first, t.suppressed = pre, pre, suppressed
 	if pre.HardBlock && !fw.cfg.Ablation.LargeOnly {
 		return stop("hard_rule", "Blocked by the hard rule "+ruleName(pre)+". No approval lifts it; do it another way, or ask the owner to do it.")
 	}
-	if n > 0 {
+	if len(suppressed) > 0 {
 		return next("suppressed")
 	}
 	return next("")
 }
 
 // check runs the precheck on f and takes away what the owner suppressed.
-func (fw *Firewall) check(t *transfer, f *schema.Flow) (pre *schema.Precheck, suppressed int, ok bool) {
+func (fw *Firewall) check(t *transfer, f *schema.Flow) (pre *schema.Precheck, suppressed []schema.Suppressed, ok bool) {
 	if fw.cfg.Check == nil {
-		return nil, 0, false
+		return nil, nil, false
 	}
 	if pre = fw.cfg.Check(f); pre == nil {
-		return nil, 0, false
+		return nil, nil, false
 	}
-	pre, suppressed = t.policy.Suppress(f, pre, t.start)
+	pre, rules := t.policy.Suppress(f, pre, t.start)
+	if len(rules) > 0 {
+		suppressed = append(suppressed, schema.Suppressed{By: "policy", Rules: rules})
+	}
+	if pre.HardBlock {
+		return pre, suppressed, true
+	}
+	for i := range t.orders {
+		if pre, rules = pre.Without(t.orders[i].Dropped); len(rules) > 0 {
+			suppressed = append(suppressed, schema.Suppressed{By: t.orders[i].ID, Rules: rules})
+		}
+	}
 	return pre, suppressed, true
 }
 
@@ -80,6 +96,49 @@ func ruleName(pre *schema.Precheck) string {
 		return "(unnamed)"
 	}
 	return pre.HardReason
+}
+
+// refused blocks what the owner has said no to for good.
+func (fw *Firewall) refused(_ context.Context, t *transfer) verdict {
+	if len(t.orders) == 0 {
+		return idle
+	}
+	for i := range t.orders {
+		if o := &t.orders[i]; o.Effect == standing.Deny {
+			return stop("refused", "Blocked: the owner has refused this and everything like it ("+o.ID+"): "+strings.TrimRight(o.Reason, ".")+". Do it another way, or talk to the owner.")
+		}
+	}
+	return next("")
+}
+
+// lifted lets a flow on that the auditor would stop, where the owner has said
+// that it is wrong about that place. Findings that can block by themselves, the
+// owner's own rules, and a harm that the owner did not see then still count.
+func (fw *Firewall) lifted(_ context.Context, t *transfer) verdict {
+	if len(t.orders) == 0 {
+		return idle
+	}
+	if t.report == nil || hasHardCode(t.pre) {
+		return next("")
+	}
+	phi := fw.cfg.Ablation.Escalation
+	phi.Thresholds = t.policy.Thresholds()
+	if t.report.Decision == schema.Allow && !phi.Decide(t.flow, t.pre, t.report, t.residual, false).Escalate {
+		return next("") // nothing stops it
+	}
+	for i := range t.orders {
+		o := &t.orders[i]
+		if !o.Lifts(t.report) {
+			continue
+		}
+		if v := fw.applyRules(t, policy.Facts{Flow: t.flow, Precheck: t.pre, Report: t.report, Now: t.start}); !v.undecided {
+			v.by = schema.StagePolicy
+			return v
+		}
+		t.lift = o.ID
+		return verdict{action: schema.Allow, reason: "suppressed", message: "Allowed by the owner's suppression " + o.ID + "."}
+	}
+	return next("")
 }
 
 // ownerRules applies the owner's rules that do not need a report. A rule that
@@ -126,9 +185,17 @@ const maxTickets = 8
 // ticket looks for what a person allowed before: this very flow, or flows like
 // it. Where nothing was allowed, a rule of the owner's that asks takes effect.
 func (fw *Firewall) ticket(ctx context.Context, t *transfer) verdict {
+	if t.terms.Approved {
+		return verdict{action: schema.Allow, reason: "approved"}
+	}
 	v := fw.answered(ctx, t)
-	if v.undecided && t.waits != nil {
+	switch {
+	case !v.undecided:
+		return v
+	case t.waits != nil:
 		return *t.waits
+	case t.terms.RulesOnly:
+		return verdict{action: schema.Allow, reason: "rules_only"}
 	}
 	return v
 }
@@ -140,7 +207,7 @@ func (fw *Firewall) answered(ctx context.Context, t *transfer) verdict {
 			if ticket = strings.TrimSpace(ticket); ticket == "" || i >= maxTickets {
 				continue
 			}
-			ok, err := fw.cfg.Redeem(ctx, ticket, f.Binding())
+			ok, instead, err := fw.cfg.Redeem(ctx, ticket, f.Binding())
 			if err != nil {
 				t.failed = true
 				fw.failure(schema.StageTicket, "ticket_failed")
@@ -148,7 +215,7 @@ func (fw *Firewall) answered(ctx context.Context, t *transfer) verdict {
 				return stop("ticket_failed", "")
 			}
 			if ok {
-				return verdict{action: schema.Allow, reason: "approved"}
+				return fw.approved(t, instead)
 			}
 		}
 	}
@@ -166,6 +233,43 @@ func (fw *Firewall) answered(ctx context.Context, t *transfer) verdict {
 		return verdict{action: schema.Allow, reason: "granted", message: "Allowed by the owner's grant " + grant + "."}
 	}
 	return next("")
+}
+
+// approved is what a person's yes comes to. Another text than the flow's is the
+// person's own and may say anything but what a hard rule stops.
+func (fw *Firewall) approved(t *transfer, instead *string) verdict {
+	if instead == nil || *instead == t.original.Payload {
+		return verdict{action: schema.Allow, reason: "approved"}
+	}
+	candidate := t.original.WithPayload(*instead)
+	pre, _, ok := fw.check(t, candidate)
+	if !ok {
+		t.failed = true
+		return stop("no_precheck", "")
+	}
+	if pre.HardBlock {
+		return stop("rewrite_hard_rule", "Blocked: the text that the owner wrote breaks the hard rule "+ruleName(pre)+".")
+	}
+	t.flow, t.pre, t.edits, t.payload, t.rewritten = candidate, pre, []schema.Edit{replaced(t.original.Payload, *instead)}, *instead, true
+	return verdict{action: schema.RewriteAndContinue, reason: "approved_edit"}
+}
+
+// replaced is the one edit that makes b of a.
+func replaced(a, b string) schema.Edit {
+	start, end := 0, 0
+	for start < len(a) && start < len(b) && a[start] == b[start] {
+		start++
+	}
+	for start > 0 && (start < len(a) && !utf8.RuneStart(a[start]) || start < len(b) && !utf8.RuneStart(b[start])) {
+		start--
+	}
+	for end < len(a)-start && end < len(b)-start && a[len(a)-1-end] == b[len(b)-1-end] {
+		end++
+	}
+	for end > 0 && !utf8.RuneStart(a[len(a)-end]) {
+		end--
+	}
+	return schema.Edit{Start: start, End: len(a) - end, Mask: b[start : len(b)-end]}
 }
 
 func hasHardCode(pre *schema.Precheck) bool {

@@ -215,14 +215,6 @@ func TestBrowserOffline(t *testing.T) {
 // TestBrowserAccessible asks axe-core about every view, light, dark and on a
 // phone.
 func TestBrowserAccessible(t *testing.T) {
-	path := os.Getenv("AUDITD_TEST_AXE")
-	if path == "" {
-		t.Fatal("AUDITD_TEST_AXE is not set: run this through scripts/browser.sh")
-	}
-	axe, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := newSite(t, nil)
 	q := s.ask(t, func(f *schema.Flow, d *schema.Decision, q *schema.Question) {
 		f.Payload = "push \u202e the key and \u00a0 then p\u0430y"
@@ -238,29 +230,17 @@ func TestBrowserAccessible(t *testing.T) {
 	b.desk()
 	b.open(s.url + "/")
 	b.sees("auditd login")
-	check := func(name string) {
-		t.Helper()
-		b.do(chromedp.Sleep(250 * time.Millisecond))
-		if _, err := chromedp.Run(b, chromedp.Evaluate[chromedp.Void](string(axe)+";0")); err != nil {
-			t.Fatal(err)
-		}
-		b.value(`(window.found = null, axe.run(document, {resultTypes: ['violations']}).then(r => { window.found = r.violations.map(v => v.impact + ' ' + v.id + ': ' + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + ' ' + (n.any[0]?.message ?? '')).join(' | ')).join('\n') || 'none' }))`)
-		b.until(`window.found`)
-		if got := b.value(`window.found`); got != "none" {
-			t.Errorf("%s:\n%s", name, got)
-		}
-	}
 	views := func(how string) {
 		t.Helper()
 		for name, v := range map[string]struct{ hash, sees string }{
 			"inbox": {"#/", "Inbox"}, "question": {"#/q/" + q.ID, "A safer version"}, "decisions": {"#/decisions", "openclaw"},
-			"decision": {"#/d/" + q.Decision, "Recorded"}, "overview": {"#/overview", "How long it takes"}} {
+			"decision": {"#/d/" + q.Decision, "Recorded"}, "overview": {"#/overview", "How long it takes"}, "rules": {"#/rules", "Nothing is suppressed"}} {
 			b.open(s.url + "/" + v.hash)
 			b.until(`document.querySelector('main').textContent.includes(` + quote(v.sees) + `)`)
-			check(name + " " + how)
+			b.accessible(name + " " + how)
 		}
 	}
-	check("sign in")
+	b.accessible("sign in")
 	s.login(t, b)
 	b.scheme("light")
 	views("light")
@@ -270,12 +250,34 @@ func TestBrowserAccessible(t *testing.T) {
 	b.sees("A safer version")
 	b.press("a")
 	b.sees("This unlocks")
-	check("approve")
+	b.accessible("approve")
 	b.press("\x1b", "?")
 	b.sees("Keyboard shortcuts")
-	check("help")
+	b.accessible("help")
 	b.press("\x1b")
 	b.phone()
 	b.scheme("light")
 	views("phone")
+}
+
+// accessible asks axe-core about what the page shows.
+func (b *tab) accessible(name string) {
+	b.t.Helper()
+	path := os.Getenv("AUDITD_TEST_AXE")
+	if path == "" {
+		b.t.Fatal("AUDITD_TEST_AXE is not set: run this through scripts/browser.sh")
+	}
+	axe, err := os.ReadFile(path)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.do(chromedp.Sleep(250 * time.Millisecond))
+	if _, err := chromedp.Run(b, chromedp.Evaluate[chromedp.Void](string(axe)+";0")); err != nil {
+		b.t.Fatal(err)
+	}
+	b.value(`(window.found = null, axe.run(document, {resultTypes: ['violations']}).then(r => { window.found = r.violations.map(v => v.impact + ' ' + v.id + ': ' + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + ' ' + (n.any[0]?.message ?? '')).join(' | ')).join('\n') || 'none' }))`)
+	b.until(`window.found`)
+	if got := b.value(`window.found`); got != "none" {
+		b.t.Errorf("%s:\n%s", name, got)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -12,7 +13,10 @@ import (
 	"example.org/auditd/approval"
 	"example.org/auditd/auditlog"
 	"example.org/auditd/credential"
+	"example.org/auditd/marks"
+	"example.org/auditd/policy"
 	"example.org/auditd/schema"
+	"example.org/auditd/standing"
 )
 
 // This file is the only one that knows HTTP status codes.
@@ -64,8 +68,20 @@ func asProblem(err error) *problem {
 		return &problem{http.StatusBadRequest, "invalid", fe.Field, fe.Error(), 0}
 	case errors.As(err, &tooLarge):
 		return &problem{http.StatusRequestEntityTooLarge, "too_large", "body", "body: is over the limit of " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes", 0}
-	case errors.Is(err, errNotFound), errors.Is(err, approval.ErrNotFound), errors.Is(err, auditlog.ErrNotFound):
+	case errors.Is(err, errNotFound), errors.Is(err, api.ErrNoSuch), errors.Is(err, approval.ErrNotFound), errors.Is(err, auditlog.ErrNotFound):
 		return &problem{http.StatusNotFound, "not_found", "id", errNotFound.Error(), 0}
+	case errors.Is(err, standing.ErrNotFound):
+		return &problem{http.StatusNotFound, "not_found", "id", standing.ErrNotFound.Error(), 0}
+	case errors.Is(err, standing.ErrForm), errors.Is(err, marks.ErrForm):
+		return formProblem(err)
+	case errors.Is(err, policy.ErrChanged):
+		return &problem{http.StatusConflict, "changed", "base", policy.ErrChanged.Error(), 0}
+	case errors.Is(err, policy.ErrVersion):
+		return &problem{http.StatusNotFound, "not_found", "digest", policy.ErrVersion.Error(), 0}
+	case errors.As(err, new(policy.Problem)):
+		return &problem{http.StatusBadRequest, "invalid", "text", err.Error(), 0}
+	case errors.Is(err, standing.ErrFull):
+		return &problem{http.StatusConflict, "full", "", standing.ErrFull.Error(), 0}
 	case errors.Is(err, approval.ErrAnswered):
 		return &problem{http.StatusConflict, "answered", "id", approval.ErrAnswered.Error(), 0}
 	case errors.Is(err, approval.ErrExpired):
@@ -85,6 +101,13 @@ func asProblem(err error) *problem {
 	default:
 		return errPanic
 	}
+}
+
+// formProblem names the field in "… is not valid: FIELD: what is wrong".
+func formProblem(err error) *problem {
+	_, rest, _ := strings.Cut(err.Error(), ": ")
+	field, _, _ := strings.Cut(rest, ":")
+	return &problem{http.StatusBadRequest, "invalid", field, rest, 0}
 }
 
 func invalid(field, message string) error {

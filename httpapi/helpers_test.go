@@ -16,8 +16,12 @@ import (
 	"example.org/auditd/approval"
 	"example.org/auditd/auditlog"
 	"example.org/auditd/credential"
+	"example.org/auditd/heartbeat"
+	"example.org/auditd/marks"
+	"example.org/auditd/policy"
 	"example.org/auditd/schema"
 	"example.org/auditd/sqlite"
+	"example.org/auditd/standing"
 )
 
 const passphrase = "correct horse battery"
@@ -69,6 +73,18 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 	}
 	queue, log := w.stores(t, dir)
 	w.log = log
+	orders, err := standing.Open(filepath.Join(dir, "standing.json"), time.Now, func(text string) string { return string(log.Keyed("payload", text)) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	book, err := marks.Open(filepath.Join(dir, "marks", "cases.jsonl"), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policies, err := policy.OpenKeeper(policy.KeeperConfig{Path: filepath.Join(dir, "policy.yaml"), History: filepath.Join(dir, "policies"), Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
 	c := Config{
 		Audit: func(_ context.Context, f *schema.Flow, _ schema.Credential) schema.Decision {
 			w.mu.Lock()
@@ -80,15 +96,24 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 			d := script(&schema.Flow{Payload: e.Text})
 			return schema.Outcome{Action: d.Action, Reason: d.Reason, Message: d.Message, Decisions: []schema.Decision{d}}
 		},
-		Approvals: queue,
-		Log:       w.log,
-		Ready:     func() []string { return nil },
+		Isolation: isolation{},
+		Review: func(_ context.Context, f *schema.Flow, text string) schema.Decision {
+			return script(f.WithPayload(text))
+		},
+		Approvals:  queue,
+		Log:        w.log,
+		Standing:   orders,
+		Marks:      book,
+		Heartbeats: heartbeat.New(time.Now),
+		Ready:      func() []string { return nil },
 		Models: func(context.Context) []api.ModelInfo {
 			return []api.ModelInfo{{Name: "m", Backend: "onnx", Role: "auditor", Ready: true}}
 		},
 		Policy: func() api.PolicyInfo {
-			return api.PolicyInfo{Digest: "sha256:01", Source: "built in", Text: "version: 1\n"}
+			text, source := policies.Text()
+			return api.PolicyInfo{Digest: policies.Policy().Digest(), Source: source, Text: text}
 		},
+		Policies: policies,
 		Keeper:   w.keeper,
 		Logger:   slog.New(slog.NewTextHandler(&lockedWriter{w: w.logs}, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Version:  "test",

@@ -17,7 +17,10 @@ import (
 	validator "github.com/santhosh-tekuri/jsonschema/v6"
 
 	"example.org/auditd/api"
+	"example.org/auditd/heartbeat"
+	"example.org/auditd/marks"
 	"example.org/auditd/schema"
+	"example.org/auditd/standing"
 )
 
 var update = flag.Bool("update", false, "rewrite components.json")
@@ -25,10 +28,13 @@ var update = flag.Bool("update", false, "rewrite components.json")
 // shapes are this package's own documents and the Go types behind them.
 var shapes = map[string]any{
 	"error": api.ErrorBody{}, "batch": api.Batch{}, "batch_answer": api.BatchAnswer{}, "questions": api.Questions{}, "approval": api.Approval{},
-	"record": api.Record{}, "records": api.RecordList{}, "policy": api.PolicyInfo{}, "models": api.ModelList{}, "login": api.Login{}, "session": api.Session{},
+	"record": api.Record{}, "records": api.RecordList{}, "policy": api.PolicyInfo{}, "models": api.ModelList{}, "login": api.Login{}, "heartbeat": heartbeat.Report{}, "heartbeat_answer": heartbeat.Answer{}, "heartbeats": heartbeat.List{}, "session": api.Session{},
 	"empty": struct{}{}, "litellm_request": LiteLLMRequest{}, "litellm_answer": LiteLLMAnswer{}, "moderation_request": ModerationRequest{},
 	"moderation_answer": ModerationAnswer{}, "schemas": api.SchemaList{}, "health": api.Health{}, "readiness": api.Readiness{},
-	"foreign": HookDocument{},
+	"foreign": HookDocument{}, "inspection": api.Inspection{}, "rule_change": api.RuleChange{}, "symbol": api.Symbol{}, "views": api.ViewList{},
+	"view_log": api.ViewLog{}, "view_text": api.ViewText{}, "view_conflicts": api.ViewConflicts{}, "view_revert": api.ViewRevert{}, "view_reverted": api.ViewReverted{},
+	"suggestion": api.Suggestion{}, "orders": api.Orders{}, "new_order": api.NewOrder{}, "order": standing.Order{},
+	"new_policy": api.NewPolicy{}, "policy_check": api.PolicyCheck{}, "policy_history": api.PolicyHistory{}, "marks": api.Marks{}, "review": api.Review{}, "reviewed": api.Reviewed{}, "mark": api.Mark{}, "marked": marks.Mark{},
 }
 
 // TestComponentsAreCurrent makes the document's components from the Go types,
@@ -144,14 +150,33 @@ var examples = map[string]struct{ path, body string }{
 	"POST /v1/events":            {"/v1/events", `{"host":"h","agent":"a","session":"s","phase":"prompt","text":"rewrite me"}`},
 	"POST /v1/hooks/claude-code": {"/v1/hooks/claude-code?event=Stop", `{"session_id":"s","hook_event_name":"Stop","stop_hook_active":false,"last_assistant_message":"benign"}`},
 	"GET /v1/approvals":          {"/v1/approvals", ""}, "GET /v1/approvals/:id": {"/v1/approvals/QUESTION", ""},
-	"POST /v1/approvals/:id": {"/v1/approvals/QUESTION", `{"answer":"approve","grant":{"uses":3}}`},
-	"GET /v1/decisions/:id":  {"/v1/decisions/d-1", ""}, "GET /v1/log": {"/v1/log?limit=10", ""},
-	"GET /v1/policy": {"/v1/policy", ""}, "GET /v1/models": {"/v1/models", ""},
-	"POST /v1/owner/session": {"/v1/owner/session", `{"passphrase":"` + passphrase + `"}`},
-	"POST /v1/owner/link":    {"/v1/owner/link", `{}`}, "POST /v1/owner/logout": {"/v1/owner/logout", `{}`},
+	"POST /v1/approvals/:id":        {"/v1/approvals/QUESTION", `{"answer":"approve","grant":{"uses":3}}`},
+	"POST /v1/approvals/:id/review": {"/v1/approvals/QUESTION/review", `{"text":"a benign text"}`},
+	"GET /v1/decisions/:id":         {"/v1/decisions/d-1", ""}, "GET /v1/log": {"/v1/log?limit=10", ""},
+	"GET /v1/decisions/:id/suppression": {"/v1/decisions/d-1/suppression", ""},
+	"GET /v1/standing":                  {"/v1/standing?ended=1", ""},
+	"POST /v1/standing":                 {"/v1/standing", `{"effect":"deny","scope":{"sink_kind":"exec","agent":"a"},"reason":"never"}`},
+	"POST /v1/standing/:id/revoke":      {"/v1/standing/ORDER/revoke", `{}`},
+	"GET /v1/marks":                     {"/v1/marks", ""},
+	"POST /v1/marks":                    {"/v1/marks", `{"decision_id":"d-1","what":"miss","note":"it was not harmless","payload":true,"part":"text"}`},
+	"GET /v1/policy":                    {"/v1/policy", ""},
+	"POST /v1/policy":                   {"/v1/policy", `{"text":"version: 1\n","base":"BASE"}`},
+	"POST /v1/policy/check":             {"/v1/policy/check", `{"text":"version: 2\n"}`},
+	"GET /v1/policy/history":            {"/v1/policy/history", ""},
+	"GET /v1/policy/history/:digest":    {"/v1/policy/history/BASE", ""},
+	"GET /v1/models":                    {"/v1/models", ""},
+	"POST /v1/owner/session":            {"/v1/owner/session", `{"passphrase":"` + passphrase + `"}`},
+	"POST /v1/owner/link":               {"/v1/owner/link", `{}`}, "POST /v1/owner/logout": {"/v1/owner/logout", `{}`},
+	"POST /v1/heartbeats": {"/v1/heartbeats", `{"host":"openclaw","instance":"1","plugin":"0.1.0","protocol":1,"problems":["x"]}`}, "GET /v1/heartbeats": {"/v1/heartbeats", ""},
 	"POST /beta/litellm_basic_guardrail_api": {"/beta/litellm_basic_guardrail_api", `{"texts":["benign","rewrite"],"request_data":{"user_api_key_hash":"x"},"input_type":"request","additional_provider_specific_params":{}}`},
 	"POST /v1/moderations":                   {"/v1/moderations", `{"input":["benign",{"type":"text","text":"hostile"}],"model":"omni-moderation-latest"}`},
-	"GET /v1/schema":                         {"/v1/schema", ""}, "GET /v1/schema/:name": {"/v1/schema/flow", ""}, "GET /openapi.json": {"/openapi.json", ""},
+	"POST /v1/dualview/inspect":              {"/v1/dualview/inspect", `{"host":"h","agent":"a","session":"s","symbols":["symu"],"question":"what?"}`},
+	"POST /v1/dualview/policy":               {"/v1/dualview/policy", `{"host":"h","agent":"a","session":"s","op":"list","kind":"trust"}`},
+	"GET /v1/dualview/symbols/:token":        {"/v1/dualview/symbols/symu", ""}, "GET /v1/dualview/views": {"/v1/dualview/views", ""},
+	"GET /v1/dualview/views/:id/log": {"/v1/dualview/views/1/log?limit=5", ""}, "GET /v1/dualview/views/:id/conflicts": {"/v1/dualview/views/1/conflicts", ""},
+	"GET /v1/dualview/views/:id/show": {"/v1/dualview/views/1/show?state=c&path=p", ""}, "GET /v1/dualview/views/:id/diff": {"/v1/dualview/views/1/diff?state=c", ""},
+	"POST /v1/dualview/views/:id/revert": {"/v1/dualview/views/1/revert", `{"state":"c"}`},
+	"GET /v1/schema":                     {"/v1/schema", ""}, "GET /v1/schema/:name": {"/v1/schema/flow", ""}, "GET /openapi.json": {"/openapi.json", ""},
 	"GET /healthz": {"/healthz", ""}, "GET /readyz": {"/readyz", ""}, "GET /metrics": {"/metrics", ""},
 }
 
@@ -163,6 +188,11 @@ func TestEveryRouteKeepsToTheDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	owner := w.owner(t)
+	order, err := w.cfg.Standing.Add(standing.Order{Effect: standing.Deny, Reason: "a test", Scope: standing.Scope{Agent: "a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := string(w.cfg.Policies.Policy().Digest())
 	paths := doc["paths"].(map[string]any)
 	for _, r := range w.routes() {
 		t.Run(r.method+r.path, func(t *testing.T) {
@@ -174,7 +204,8 @@ func TestEveryRouteKeepsToTheDocument(t *testing.T) {
 			if !ok {
 				t.Fatal("no example")
 			}
-			ex.path = strings.Replace(ex.path, "QUESTION", w.question, 1)
+			ex.path = strings.NewReplacer("QUESTION", w.question, "ORDER", order.ID, "BASE", base).Replace(ex.path)
+			ex.body = strings.Replace(ex.body, "BASE", base, 1)
 			if r.request != "" {
 				validate(t, c, r.request, ex.body)
 			}

@@ -10,6 +10,7 @@ import (
 	"example.org/auditd/api"
 	"example.org/auditd/auditlog"
 	"example.org/auditd/escalation"
+	"example.org/auditd/marks"
 	"example.org/auditd/schema"
 )
 
@@ -205,6 +206,10 @@ type explained struct {
 	// Whole says that the redacted text is the original byte for byte, so that
 	// positions in the record fit it.
 	Whole bool `json:"whole"`
+	// Mark is what the owner said of it, Suppression what would let it pass.
+	Mark        *marks.Mark     `json:"mark,omitempty"`
+	Suppression *api.Suggestion `json:"suppression,omitempty"`
+	Families    []string        `json:"families,omitempty"` // that a case may have
 }
 
 func (s *Server) pageDecision(c *gin.Context) {
@@ -230,6 +235,16 @@ func (s *Server) pageDecision(c *gin.Context) {
 	}
 	if v := out.Value; v != nil && r.Flow != nil {
 		out.Whole = len(v.Payload) == r.Flow.Payload.Bytes && s.cfg.Log.Keyed("payload", v.Payload) == r.Flow.Payload.Digest
+	}
+	if s.cfg.Marks != nil && r.Decision != nil {
+		if m, ok := s.cfg.Marks.Of(r.ID); ok {
+			out.Mark = &m
+		}
+		out.Families = marks.Families()
+	}
+	if s.cfg.Standing != nil && r.Decision != nil {
+		suggested := suggest(r, out.Value)
+		out.Suppression = &suggested
 	}
 	if s.cfg.Policy != nil && r.Decision != nil {
 		out.SamePolicy = string(s.cfg.Policy().Digest) == r.Decision.PolicyDigest

@@ -24,30 +24,26 @@ type listed struct {
 	Preview  string          `json:"preview"`
 }
 
-// inbox is the list of questions, the oldest first.
+// inbox is the list of questions, the oldest of each agent first.
 type inbox struct {
 	Now       time.Time `json:"now"`
 	Questions []listed  `json:"questions"`
+	// Refused says how many questions of which agents found no place.
+	Refused map[string]int `json:"refused,omitempty"`
 }
 
 func (s *Server) pageQuestions(c *gin.Context) {
-	if s.cfg.Approvals == nil {
-		s.fail(c, errAbsent)
-		return
-	}
-	list, err := s.cfg.Approvals.Pending(c.Request.Context())
+	list, err := s.questions(c)
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
-	out := inbox{Now: time.Now().UTC(), Questions: []listed{}}
+	out := inbox{Now: time.Now().UTC(), Questions: []listed{}, Refused: s.cfg.Approvals.Refused()}
 	for _, q := range list {
 		l := listed{Question: *q}
 		if q.Flow != nil {
 			l.Bytes, l.Preview = len(q.Flow.Payload), preview(q.Flow.Payload)
-			f := q.Flow.WithPayload("")
-			f.Ticket = "" // a right of the agent's
-			l.Question.Flow = f
+			l.Question.Flow = q.Flow.WithPayload("")
 		}
 		l.Question.Rewrite = nil
 		out.Questions = append(out.Questions, l)
@@ -67,8 +63,8 @@ func preview(text string) string {
 	return text[:end]
 }
 
-// asked is one question with all that a person needs to answer it.
-type asked struct {
+// pageAsked is one question with all that a person needs to answer it.
+type pageAsked struct {
 	Now      time.Time       `json:"now"`
 	Question schema.Question `json:"question"`
 	// Grant is what a wider approval would cover; without it none may be given.
@@ -82,23 +78,14 @@ type asked struct {
 }
 
 func (s *Server) pageQuestion(c *gin.Context) {
-	if s.cfg.Approvals == nil {
-		s.fail(c, errAbsent)
-		return
-	}
-	q, err := s.cfg.Approvals.Get(c.Request.Context(), c.Param("id"))
+	q, err := s.asked(c, c.Param("id"))
 	if err != nil {
 		s.fail(c, err)
 		return
 	}
-	out := asked{Now: time.Now().UTC(), Question: *q, Thresholds: s.thresholds()}
+	out := pageAsked{Now: time.Now().UTC(), Question: *q, Thresholds: s.thresholds()}
 	if scope, ok := s.cfg.Approvals.ScopeOf(q); ok {
 		out.Grant = &scope
-	}
-	if q.Flow != nil {
-		f := *q.Flow
-		f.Ticket = ""
-		out.Question.Flow = &f
 	}
 	if s.cfg.Log != nil {
 		r, err := s.cfg.Log.Find(q.Decision)

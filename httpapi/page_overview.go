@@ -10,6 +10,7 @@ import (
 
 	"example.org/auditd/api"
 	"example.org/auditd/auditlog"
+	"example.org/auditd/marks"
 	"example.org/auditd/schema"
 )
 
@@ -31,7 +32,15 @@ type overview struct {
 	// OwnerFileChanged: the passphrase file is not the one in use.
 	OwnerFileChanged bool `json:"owner_file_changed"`
 	Waiting          int  `json:"waiting"`
+	// Storage is what lies in the state directory, the largest first.
+	Storage []Stored `json:"storage,omitempty"`
 	activity
+}
+
+// Stored is one part of the state directory.
+type Stored struct {
+	Name  string `json:"name"`
+	Bytes int64  `json:"bytes"`
 }
 
 // logState is the decision log as it is, and as it was last verified.
@@ -113,6 +122,7 @@ type count struct {
 	Name    string `json:"name"`
 	Flows   int    `json:"flows"`
 	Stopped int    `json:"stopped"`
+	False   int    `json:"false_alarms,omitempty"` // that the owner has marked
 }
 
 // overviewCache spares a page that asks often, or many pages.
@@ -136,6 +146,9 @@ func (s *Server) pageOverview(c *gin.Context) {
 	if s.cfg.Policy != nil {
 		p := s.cfg.Policy()
 		out.Policy = &p
+	}
+	if s.cfg.Storage != nil {
+		out.Storage = s.cfg.Storage()
 	}
 	if s.cfg.Approvals != nil {
 		list, err := s.cfg.Approvals.Pending(c.Request.Context())
@@ -205,7 +218,7 @@ func (s *Server) gather(ctx context.Context, now time.Time) (*activity, error) {
 		if err != nil {
 			v = nil
 		}
-		g.add(r, v)
+		g.add(r, v, s.falseAlarm(r.ID))
 	}
 	return g.done(), nil
 }
@@ -219,7 +232,16 @@ type gathering struct {
 	reasons map[string]*count
 }
 
-func (g *gathering) add(r *auditlog.Record, v *auditlog.Value) {
+// falseAlarm reports whether the owner has called a decision one.
+func (s *Server) falseAlarm(id string) bool {
+	if s.cfg.Marks == nil {
+		return false
+	}
+	m, ok := s.cfg.Marks.Of(id)
+	return ok && m.What == marks.FalseAlarm
+}
+
+func (g *gathering) add(r *auditlog.Record, v *auditlog.Value, falseAlarm bool) {
 	d := r.Decision
 	stopped := d.Action == schema.Block || d.Action == schema.DeferToHuman
 	if i := int(r.Time.Sub(g.Hours[0].Start) / time.Hour); i >= 0 && i < len(g.Hours) {
@@ -233,13 +255,13 @@ func (g *gathering) add(r *auditlog.Record, v *auditlog.Value) {
 	for stage, ms := range once {
 		g.stages[stage] = append(g.stages[stage], ms)
 	}
-	bump(g.reasons, d.Reason, stopped)
+	bump(g.reasons, d.Reason, stopped, falseAlarm)
 	if d.Precheck != nil {
 		seen := map[string]bool{}
 		for _, x := range d.Precheck.Signals {
 			if x.Rule != "" && !seen[x.Rule] {
 				seen[x.Rule] = true
-				bump(g.rules, x.Rule, stopped)
+				bump(g.rules, x.Rule, stopped, falseAlarm)
 			}
 		}
 	}
@@ -265,13 +287,16 @@ func (g *gathering) add(r *auditlog.Record, v *auditlog.Value) {
 	}
 }
 
-func bump(m map[string]*count, name string, stopped bool) {
+func bump(m map[string]*count, name string, stopped, falseAlarm bool) {
 	if m[name] == nil {
 		m[name] = &count{Name: name}
 	}
 	m[name].Flows++
 	if stopped {
 		m[name].Stopped++
+	}
+	if falseAlarm {
+		m[name].False++
 	}
 }
 

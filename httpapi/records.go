@@ -71,7 +71,11 @@ func (s *Server) policy(c *gin.Context) {
 		s.fail(c, errAbsent)
 		return
 	}
-	s.answer(c, s.cfg.Policy())
+	p := s.cfg.Policy()
+	if credentialOf(c) != schema.CredentialOwner {
+		p.Text = "" // it says what an agent would get away with
+	}
+	s.answer(c, p)
 }
 
 func (s *Server) models(c *gin.Context) {
@@ -96,7 +100,7 @@ func (s *Server) schema(c *gin.Context) {
 }
 
 func (s *Server) healthz(c *gin.Context) {
-	s.answer(c, api.Health{Status: "ok", Version: s.cfg.Version})
+	s.answer(c, api.Health{Status: "ok", Version: s.cfg.Version, Owner: s.cfg.Keeper.HasOwner()})
 }
 
 func (s *Server) readyz(c *gin.Context) {

@@ -30,7 +30,11 @@ import (
 	"example.org/auditd/claudehook"
 	"example.org/auditd/credential"
 	"example.org/auditd/escalation"
+	"example.org/auditd/heartbeat"
+	"example.org/auditd/marks"
+	"example.org/auditd/policy"
 	"example.org/auditd/schema"
+	"example.org/auditd/standing"
 )
 
 // Config is what the server needs. Audit, Event, Keeper and Logger must be
@@ -41,8 +45,17 @@ type Config struct {
 	Audit func(context.Context, *schema.Flow, schema.Credential) schema.Decision
 	Event func(context.Context, *schema.Event, schema.Credential) schema.Outcome
 
+	// Isolation is the isolating half; nil where the policy isolates no agent.
+	Isolation Isolation
+	// Review audits a text that the owner would send in place of a flow's.
+	Review func(context.Context, *schema.Flow, string) schema.Decision
+
 	Approvals *approval.Queue
 	Log       *auditlog.Log
+	Standing  *standing.Store
+	Marks     *marks.Book
+	// Heartbeats are what plugins say about themselves.
+	Heartbeats *heartbeat.Board
 
 	// Ready says what is missing before flows that need a model can be
 	// decided; empty when nothing is.
@@ -50,8 +63,12 @@ type Config struct {
 	// Models and Policy describe what is in use.
 	Models func(context.Context) []api.ModelInfo
 	Policy func() api.PolicyInfo
+	// Policies changes it, for the owner.
+	Policies *policy.Keeper
 	// Thresholds are those that reports are compared with.
 	Thresholds func() escalation.Thresholds
+	// Storage says what lies in the state directory.
+	Storage func() []Stored
 	// Verify checks the whole log from its files.
 	Verify func() (auditlog.Summary, error)
 

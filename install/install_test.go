@@ -201,13 +201,13 @@ func TestStatusSaysWhatIsMissing(t *testing.T) {
 	}
 	says("nothing was verified yet", up)
 	says("every call is denied", func(context.Context) error { return errors.New("no daemon answers") })
-	r, err := c.readRecord()
+	r, err := c.editor().readRecord()
 	if err != nil {
 		t.Fatal(err)
 	}
 	installed := content(t, c.Settings)
 	r.Verified = &Verified{Time: time.Now(), Version: "1", Hooks: watched([]byte(installed)), Checks: []Check{{Name: "x", Passed: true}, {Name: "bad"}}}
-	if err := c.writeRecord(r); err != nil {
+	if err := c.editor().writeRecord(r); err != nil {
 		t.Fatal(err)
 	}
 	says("the last canary failed: bad", up)

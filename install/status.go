@@ -40,11 +40,11 @@ func OpenPaths() []string {
 // be empty when the program was not found.
 func (c *ClaudeCode) Status(ctx context.Context, agent string, daemon func(context.Context) error) (*Status, error) {
 	s := &Status{Open: OpenPaths()}
-	r, err := c.readRecord()
+	r, err := c.editor().readRecord()
 	if err != nil {
 		return nil, err
 	}
-	path, err := c.target()
+	path, err := c.editor().target()
 	if err != nil {
 		return nil, err
 	}
@@ -71,16 +71,16 @@ func (c *ClaudeCode) Status(ctx context.Context, agent string, daemon func(conte
 	if err := daemon(ctx); err != nil {
 		s.Problems = append(s.Problems, "every call is denied: "+err.Error())
 	}
-	s.Problems = append(s.Problems, c.verifiedProblems(ctx, r, data, agent)...)
+	s.Problems = append(s.Problems, verifiedProblems(ctx, claudeCodeName, "Claude Code", r.Verified, watched(data), agent)...)
 	s.Protected = len(s.Problems) == 0
 	return s, nil
 }
 
 // verifiedProblems says why the last canary does not count, if it does not.
-func (c *ClaudeCode) verifiedProblems(ctx context.Context, r *record, settings []byte, agent string) []string {
-	v := r.Verified
+func verifiedProblems(ctx context.Context, name, title string, v *Verified, settings, agent string) []string {
+	again := "run `auditd verify " + name + "` again"
 	if v == nil {
-		return []string{"nothing was verified yet: run `auditd verify claude-code`"}
+		return []string{"nothing was verified yet: run `auditd verify " + name + "`"}
 	}
 	var out []string
 	for _, check := range v.Checks {
@@ -88,17 +88,17 @@ func (c *ClaudeCode) verifiedProblems(ctx context.Context, r *record, settings [
 			out = append(out, "the last canary failed: "+check.Name)
 		}
 	}
-	if watched(settings) != v.Hooks {
-		out = append(out, "the settings have changed since the canary: run `auditd verify claude-code` again")
+	if settings != v.Hooks {
+		out = append(out, "the settings have changed since the canary: "+again)
 	}
 	if agent == "" {
-		return append(out, "the claude program was not found, so its version is not known: give it with --agent")
+		return append(out, "the program of "+title+" was not found, so its version is not known: give it with --agent")
 	}
 	switch version, err := agentVersion(ctx, agent); {
 	case err != nil:
 		out = append(out, err.Error())
 	case version != v.Version:
-		out = append(out, fmt.Sprintf("Claude Code is %s now and was %s at the canary: run `auditd verify claude-code` again", version, v.Version))
+		out = append(out, fmt.Sprintf("%s is %s now and was %s at the canary: %s", title, version, v.Version, again))
 	}
 	return out
 }

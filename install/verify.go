@@ -56,7 +56,7 @@ const runTimeout = 3 * time.Minute
 // The commands do nothing where nothing stops them: a deletion behind `false
 // &&`, a made-up key for a host that does not exist.
 func (c *ClaudeCode) Verify(ctx context.Context, agent string) (*Verified, error) {
-	r, err := c.readRecord()
+	r, err := c.editor().readRecord()
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (c *ClaudeCode) Verify(ctx context.Context, agent string) (*Verified, error
 		return nil, err
 	}
 	r.Verified = v
-	return v, c.writeRecord(r)
+	return v, c.editor().writeRecord(r)
 }
 
 // canary runs the agent and says what happened.
@@ -229,7 +229,13 @@ func agentVersion(ctx context.Context, agent string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("ask %s for its version: %w", agent, err)
 	}
-	version, _, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
+	version := ""
+	for _, word := range strings.Fields(string(out)) { // "2.1.332 (Claude Code)", "OpenClaw 2026.9.6 (…)"
+		if word[0] >= '0' && word[0] <= '9' {
+			version = word
+			break
+		}
+	}
 	if version == "" || len(version) > 40 {
 		return "", fmt.Errorf("%s does not say its version", agent)
 	}
@@ -239,12 +245,18 @@ func agentVersion(ctx context.Context, agent string) (string, error) {
 // watched is the digest of what in a settings file decides whether hooks run:
 // while it stays, a canary's result counts.
 func watched(settings []byte) string {
+	return digestOf(settings, "hooks", "disableAllHooks", "allowManagedHooksOnly", "allowedHttpHookUrls", "env")
+}
+
+// digestOf is the digest of some members of a settings file; "" when it cannot
+// be read, which no canary has had.
+func digestOf(settings []byte, names ...string) string {
 	list, err := readSettings(settings)
 	if err != nil {
 		return ""
 	}
 	var part []member
-	for _, name := range []string{"hooks", "disableAllHooks", "allowManagedHooksOnly", "allowedHttpHookUrls", "env"} {
+	for _, name := range names {
 		if v := get(list, name); v != nil {
 			v = v.Clone()
 			if v.Canonicalize() != nil {

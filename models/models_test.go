@@ -173,6 +173,30 @@ func TestPullGoesOn(t *testing.T) {
 	}
 }
 
+// TestPullAfterOneGivenUp: a server that still ends a pull of the same file,
+// which somebody gave up a moment before, ends this one with it.
+func TestPullAfterOneGivenUp(t *testing.T) {
+	for name, answer := range map[string]func(http.ResponseWriter){
+		"as a line":  func(w http.ResponseWriter) { fmt.Fprintln(w, `{"error":"context canceled"}`) },
+		"as a state": func(w http.ResponseWriter) { w.WriteHeader(500); fmt.Fprint(w, `{"error":"context canceled"}`) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			digest, calls := strings.Repeat("a", 64), 0
+			url := server(t, &digest, func(w http.ResponseWriter, _ *http.Request) {
+				if calls++; calls == 1 {
+					answer(w)
+					return
+				}
+				io.WriteString(w, success)
+			})
+			s := store(t, url, filepath.Join(t.TempDir(), "models.json"), "m:1 ollama - MIT 1GB a test\n")
+			if _, err := s.Pull(t.Context(), "m:1", nil); err != nil || calls != 2 {
+				t.Errorf("%d calls, %v", calls, err)
+			}
+		})
+	}
+}
+
 // TestPlainWords: what goes wrong is said so that its owner can mend it.
 func TestPlainWords(t *testing.T) {
 	digest := digestA

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/ollama/ollama/api"
@@ -63,12 +64,26 @@ func (s *Store) Pull(ctx context.Context, name string, progress func(Progress)) 
 		if ctx.Err() != nil {
 			return Result{}, ctx.Err()
 		}
-		if !moved { // nothing came at all: trying again changes nothing
+		// Nothing came at all: trying again changes nothing, unless the server
+		// put this pull behind one of the same file that is just being given up.
+		if !moved && !othersPull(err) {
 			break
 		}
 		s.cfg.Log.WarnContext(ctx, "the pull was cut and goes on", "model", name, "error", err)
 	}
 	return Result{}, s.explain(ctx, name, err)
+}
+
+// othersPull reports whether the server says that a pull was cancelled although
+// this one was not: two pulls share a file's download, and the end of the first,
+// which somebody gave up, takes a second with it that came a moment later.
+func othersPull(err error) bool {
+	var status api.StatusError
+	text := err.Error()
+	if errors.As(err, &status) {
+		text = status.ErrorMessage
+	}
+	return strings.Contains(text, context.Canceled.Error())
 }
 
 // pullOnce returns whether any bytes arrived.

@@ -26,7 +26,7 @@ type File struct {
 	Version int `yaml:"version"`
 
 	// Modes says what is done for an agent. The first entry whose glob matches
-	// the agent's name counts; an agent that none matches gets both.
+	// the agent's name counts; an agent that none matches is audited.
 	Modes []ModeRule `yaml:"modes"`
 
 	// Thresholds replaces single numbers of the escalation predicate.

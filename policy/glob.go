@@ -7,6 +7,19 @@ import (
 	"strings"
 )
 
+// Glob matches the ids of sources and sinks: paths and URLs. The zero Glob
+// matches nothing.
+type Glob struct{ re *regexp.Regexp }
+
+// NewGlob compiles a glob: * and ? stay within a path element, ** does not.
+func NewGlob(glob string) (Glob, error) {
+	re, err := compileGlob(glob)
+	return Glob{re}, err
+}
+
+// Match reports whether id matches, after "." and ".." in it were resolved.
+func (g Glob) Match(id string) bool { return g.re != nil && matchID(g.re, id) }
+
 // compileGlob makes a matcher out of a glob: * and ? stay within a path
 // element, ** does not. The matcher takes time linear in its input, which
 // attackers write.

@@ -193,7 +193,19 @@ func (p *Policy) Mode(agent string) schema.Mode {
 			return m.mode
 		}
 	}
-	return schema.ModeBoth
+	return schema.ModeAudit
+}
+
+// Isolates lists the globs of the agents that are to be isolated, alone or
+// beside being audited.
+func (p *Policy) Isolates() []string {
+	var agents []string
+	for _, m := range p.file.Modes {
+		if m.Mode.Value == schema.ModeIsolate || m.Mode.Value == schema.ModeBoth {
+			agents = append(agents, m.Agent)
+		}
+	}
+	return agents
 }
 
 // Decide runs the rules over the facts: those over the report when there is
@@ -227,25 +239,15 @@ func (p *Policy) Decide(f Facts) (Match, error) {
 }
 
 // Suppress returns the precheck's result without the signals that the owner
-// suppressed for this flow, and how many there were. The original is not
+// suppressed for this flow, and the rules of those. The original is not
 // changed. A result that blocks is returned as it is.
-func (p *Policy) Suppress(f *schema.Flow, pre *schema.Precheck, now time.Time) (*schema.Precheck, int) {
-	if len(p.suppress) == 0 || pre.HardBlock || len(pre.Signals) == 0 {
-		return pre, 0
+func (p *Policy) Suppress(f *schema.Flow, pre *schema.Precheck, now time.Time) (*schema.Precheck, []string) {
+	if len(p.suppress) == 0 || pre.HardBlock {
+		return pre, nil
 	}
-	var kept []schema.Signal
-	for _, s := range pre.Signals {
-		if !slices.ContainsFunc(p.suppress, func(x compiledSuppression) bool { return x.covers(f, s, now) }) {
-			kept = append(kept, s)
-		}
-	}
-	n := len(pre.Signals) - len(kept)
-	if n == 0 {
-		return pre, 0
-	}
-	out := *pre
-	out.Signals = kept
-	return &out, n
+	return pre.Without(func(s schema.Signal) bool {
+		return slices.ContainsFunc(p.suppress, func(x compiledSuppression) bool { return x.covers(f, s, now) })
+	})
 }
 
 func (x compiledSuppression) covers(f *schema.Flow, s schema.Signal, now time.Time) bool {

@@ -113,6 +113,29 @@ func (c *Checker) Check(f *schema.Flow) *schema.Precheck {
 // returns what each placeholder stands for. Equal secrets share one. A
 // placeholder that the text already holds is never used.
 func (c *Checker) Redact(text string) (string, map[string]string) {
+	placeholders, byValue := map[string]string{}, map[string]string{}
+	var b strings.Builder
+	at, n := 0, 0
+	for _, s := range c.Secrets(text) {
+		value := text[s[0]:s[1]]
+		name, ok := byValue[value]
+		for !ok {
+			n++
+			name = fmt.Sprintf("⟦SECRET_%d⟧", n)
+			ok = !strings.Contains(text, name)
+		}
+		byValue[value], placeholders[name] = name, value
+		b.WriteString(text[at:s[0]])
+		b.WriteString(name)
+		at = s[1]
+	}
+	b.WriteString(text[at:])
+	return b.String(), placeholders
+}
+
+// Secrets returns where the secrets of a text are, as pairs of offsets in
+// ascending order that do not overlap.
+func (c *Checker) Secrets(text string) [][2]int {
 	f := &schema.Flow{Payload: text, Sink: schema.Sink{Kind: schema.SinkReasoning}}
 	k := c.checks.Get().(*check)
 	k.begin(c, f)
@@ -126,27 +149,13 @@ func (c *Checker) Redact(text string) (string, map[string]string) {
 	k.reset()
 	c.checks.Put(k)
 	slices.SortFunc(spans, func(a, b schema.Span) int { return a.Start - b.Start })
-	placeholders, byValue := map[string]string{}, map[string]string{}
-	var b strings.Builder
-	at, n := 0, 0
-	for i := 0; i < len(spans); i++ {
-		start, end := spans[i].Start, spans[i].End
-		for i+1 < len(spans) && spans[i+1].Start < end {
-			i++
-			end = max(end, spans[i].End)
+	var out [][2]int
+	for _, s := range spans {
+		if n := len(out); n > 0 && s.Start < out[n-1][1] {
+			out[n-1][1] = max(out[n-1][1], s.End)
+			continue
 		}
-		value := text[start:end]
-		name, ok := byValue[value]
-		for !ok {
-			n++
-			name = fmt.Sprintf("⟦SECRET_%d⟧", n)
-			ok = !strings.Contains(text, name)
-		}
-		byValue[value], placeholders[name] = name, value
-		b.WriteString(text[at:start])
-		b.WriteString(name)
-		at = end
+		out = append(out, [2]int{s.Start, s.End})
 	}
-	b.WriteString(text[at:])
-	return b.String(), placeholders
+	return out
 }

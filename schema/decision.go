@@ -16,6 +16,13 @@ type Trace struct {
 	DurationMS float64 `json:"duration_ms"`
 }
 
+// Suppressed is what the owner's word took out of a judgement.
+type Suppressed struct {
+	By        string   `json:"by"`                  // the standing order's id, or "policy"
+	Rules     []string `json:"rules,omitempty"`     // whose soft findings were taken away
+	Judgement bool     `json:"judgement,omitempty"` // the auditor's answer was not enforced
+}
+
 // Decision is the enforceable answer to one flow. Its zero value blocks.
 type Decision struct {
 	ID        string    `json:"decision_id"`
@@ -44,6 +51,7 @@ type Decision struct {
 	Second     *Report            `json:"second_report,omitempty"` // audit of the rewritten payload
 	Residual   float64            `json:"residual"`                // risk of the mediated payload
 	Escalation []EscalationReason `json:"escalation,omitempty"`
+	Suppressed []Suppressed       `json:"suppressed,omitempty"` // Precheck is what was left
 	Arbiter    *ArbiterReport     `json:"arbiter,omitempty"`
 	Usage      []Usage            `json:"usage,omitempty"`
 	Trace      []Trace            `json:"trace,omitempty"`

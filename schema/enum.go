@@ -332,6 +332,7 @@ const (
 	StageInput           // the flow could not be read
 	StagePrecheck        // a hard invariant
 	StagePolicy          // a rule of the owner
+	StageStanding        // a standing order of the owner
 	StageTicket          // a person's earlier answer
 	StageCache           // an identical flow was decided before
 	StageAuditor         // the small auditor
@@ -343,7 +344,7 @@ const (
 )
 
 var stageNames = []string{
-	StageInput: "input", StagePrecheck: "precheck", StagePolicy: "policy", StageTicket: "ticket", StageCache: "cache",
+	StageInput: "input", StagePrecheck: "precheck", StagePolicy: "policy", StageStanding: "standing", StageTicket: "ticket", StageCache: "cache",
 	StageAuditor: "auditor", StageRewrite: "rewrite", StageArbiter: "arbiter", StageHuman: "human",
 	StageIsolation: "isolation", StageLog: "log",
 }

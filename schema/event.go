@@ -107,6 +107,11 @@ type Outcome struct {
 	Decisions []Decision `json:"decisions,omitempty"`
 }
 
+// ReasonNothingHidden is the reason of an outcome that replaces a result by one
+// with the same content: paths at most are other ones. A host that shows the
+// original instead shows nothing that it should not.
+const ReasonNothingHidden = "nothing_hidden"
+
 // String shows an event for a log: what happened, never what it held.
 func (e *Event) String() string {
 	return fmt.Sprintf("%s %s %s session=%s call=%s", e.Host, e.Phase, e.Tool, e.Session, e.CallID)

@@ -75,6 +75,27 @@ func (p *Precheck) Codes() []Code {
 	return slices.Compact(codes)
 }
 
+// Without returns a precheck without the signals that drop chooses, and the
+// names of their rules; p itself when there are none. p is not changed.
+func (p *Precheck) Without(drop func(Signal) bool) (*Precheck, []string) {
+	var kept []Signal
+	var rules []string
+	for _, s := range p.Signals {
+		switch {
+		case !drop(s):
+			kept = append(kept, s)
+		case !slices.Contains(rules, s.Rule):
+			rules = append(rules, s.Rule)
+		}
+	}
+	if len(kept) == len(p.Signals) {
+		return p, nil
+	}
+	out := *p
+	out.Signals = kept
+	return &out, rules
+}
+
 // Record is the audit record that an auditor gets: the flow as it now stands
 // and the precheck's findings on it. The whole trajectory is never sent
 // (token-flow paper, section 3).

@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 from . import generate as G
 from . import labels as L
+from . import scenes as S
 from . import words as W
 from .prepare import prepare_with_span
 from .record import CHANNELS, NEUTRAL, SINKS, SURFACES, WINDOW, BOUNDARY_OF_SINK, Meta, Tokenizer, meta_of
@@ -162,6 +163,9 @@ def from_records(r: random.Random, recs: list[dict], scale: float) -> tuple[list
     return items, carriers, spans
 
 
+PERSONAL = ("email", "webhook")  # channels on which people write to people
+
+
 def composed(r: random.Random, n: int, carriers: list[dict], spans: list[tuple[str, str]]) -> list[Item]:
     """n attacks and about as many matched benign records."""
     uniq = sorted(set(spans))
@@ -184,8 +188,14 @@ def composed(r: random.Random, n: int, carriers: list[dict], spans: list[tuple[s
         def fill(what: str):
             return G.insert(c, what) if synth else G.insert_real(r, c, what)
 
-        if uniq and r.random() < 0.27:
+        k = r.random()
+        if uniq and k < 0.27:
             what, goal = r.choice(uniq)
+        elif synth and channel in PERSONAL:
+            # People ask each other for things: only what is said to the assistant is an attack.
+            what, goal = G.instruction(r, k < 0.85)
+        elif k < 0.45:
+            what, goal = S.errand(r), "other"
         else:
             what, goal = G.instruction(r)
         text, sp = fill(what)
@@ -231,6 +241,59 @@ def whole(r: random.Random, n: int) -> list[Item]:
             out.append(Item(t, meta=Meta("context", "reasoning", "email", "untrusted", "reasoning", r.choice(INTENTS)), source="whole:human"))
         if r.random() < 0.2:
             out.append(Item(" ".join(G.p(r, [G.howto, G.action, G.marketing])(r) for _ in range(r.randint(1, 4))), meta=Meta("context", "persistence", "file", "untrusted", r.choice(["memory", "skill", "plan"])), source="whole:howto"))
+    return out
+
+
+def scenes(r: random.Random, n: int) -> list[Item]:
+    """Whole texts of everyday work, and the attacks that look most like them."""
+    out = []
+
+    def meta(sink="reasoning", channel="any", trust="untrusted", intent=None, surface="context"):
+        return Meta(surface, BOUNDARY_OF_SINK[sink], channel, trust, sink, intent)
+
+    for _ in range(n):
+        k = r.random()
+        if k < 0.21:
+            t, _at = S.letter(r)
+            out.append(Item(t, meta=meta(channel="email", intent=r.choice(INTENTS)), source="scene:mail"))
+        elif k < 0.27:
+            what, goal = G.instruction(r, r.random() < 0.85)
+            t, at = S.letter(r, what)
+            i = t.find(what, max(0, at - 2))
+            if i >= 0:
+                out.append(Item(t, (i, i + len(what)), L.REWRITE, goal, meta(channel="email", intent=r.choice(INTENTS)), source="scene:mail attacked"))
+        elif k < 0.39:
+            t = S.owner_task(r)
+            out.append(Item(t, meta=Meta("context", "reasoning", r.choice(["user", "any"]), r.choice(["owner", "any"]), "reasoning"), source="scene:task"))
+        elif k < 0.6:
+            what = S.errand(r) if r.random() < 0.7 else G.instruction(r)[0]
+            t, at = S.response(r, what)
+            esc = what if what in t else json.dumps(what, ensure_ascii=False)[1:-1]
+            i = t.find(esc)
+            if i >= 0:
+                out.append(Item(t, (i, i + len(esc)), L.REWRITE, "other", meta(channel="tool", intent=r.choice(INTENTS)), source="scene:response attacked"))
+        elif k < 0.72:
+            ordinary = r.choice([G.benign_insert, G.statement, G.human_request, G.marketing, G.howto])(r)
+            t, at = S.response(r, ordinary)
+            out.append(Item(t, meta=meta(channel="tool", intent=r.choice(INTENTS)), source="scene:response"))
+        elif k < 0.9:
+            bad = r.random() < 0.45
+            t, sp = S.memory(r, bad)
+            sink = r.choice(["memory", "memory", "identity", "skill", "plan", "config"])
+            m = meta(sink, r.choice(["web", "email", "tool", "agent", "file"]), r.choice(["untrusted", "untrusted", "derived"]), r.choice([None, *INTENTS]), r.choice(["authority", "context"]))
+            if bad and r.random() < 0.15:  # the owner may say the same
+                m = meta(sink, "user", "owner", t[:100], "authority")
+                out.append(Item(t, meta=m, header="exact", source="scene:owner's memory"))
+                continue
+            out.append(Item(t, sp, L.REWRITE if bad and sp[1] - sp[0] < 0.8 * len(t) else L.BLOCK if bad else L.ALLOW, "authority" if bad else None, m, r.choice(["mixed", "exact"]), source="scene:memory"))
+        else:
+            bad = r.random() < 0.5
+            t, sink, intent, goal = S.call(r, bad)
+            if t.startswith("{") and r.random() < 0.6:
+                t = "\n".join(f"{k}: {v}" for k, v in json.loads(t).items())
+            m = meta(sink, "agent", "untrusted", intent, "capability")
+            d = L.ALLOW if not bad else L.BLOCK if goal in ("destructive", "exec") else L.DEFER
+            out.append(Item(t, (0, len(t)) if bad else None, d, goal if bad else None, m, "exact", source="scene:call"))
     return out
 
 
@@ -329,8 +392,9 @@ def windows(r: random.Random, items: list[Item], tok: Tokenizer, progress: bool 
     return out
 
 
-def build(data: Path | None, tok: Tokenizer, seed: int = 7, scale: float = 1.0, progress: bool = True) -> dict:
-    """The mixture. Without a data directory it consists of generated records only."""
+def build(data: Path | None, tok: Tokenizer, seed: int = 7, scale: float = 1.0, whole_texts: int | None = None, progress: bool = True) -> dict:
+    """The mixture. Without a data directory it consists of generated records only.
+    `whole_texts` is the number of scenes; it grows with `scale` unless it is given."""
     r = random.Random(seed)
     items: list[Item] = []
     carriers: list[dict] = []
@@ -338,7 +402,8 @@ def build(data: Path | None, tok: Tokenizer, seed: int = 7, scale: float = 1.0, 
     if data is not None:
         recs = read(data / "train.jsonl.gz") + read(data / "train_extra.jsonl.gz")
         items, carriers, spans = from_records(r, recs, scale)
-    items += composed(r, int(14500 * scale), carriers, spans)
-    items += whole(r, int(2600 * scale))
+    items += composed(r, int(10500 * scale), carriers, spans)
+    items += whole(r, int(2000 * scale))
+    items += scenes(r, int(24000 * scale) if whole_texts is None else whole_texts)
     r.shuffle(items)
     return windows(r, items, tok, progress)

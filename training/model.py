@@ -16,15 +16,32 @@ import torch.nn.functional as F
 from . import labels
 
 
+# LEVELS is the largest weight of an exported matrix. Seven bits, not eight:
+# processors without dot-product instructions add pairs of byte products in 16
+# bits, and 2 * 255 * 63 is the most that does not saturate there. With it every
+# processor computes the same integers.
+LEVELS = 63
+
+
+class Linear(nn.Linear):
+    """A linear layer whose weights are, in the forward pass, what the export will make of them."""
+
+    def forward(self, x):
+        with torch.no_grad():
+            s = self.weight.abs().amax(1, keepdim=True).clamp(min=1e-8) / LEVELS
+            rounding = torch.round(self.weight / s) * s - self.weight
+        return F.linear(x, self.weight + rounding, self.bias)
+
+
 class Layer(nn.Module):
     def __init__(self, dim: int, heads: int, ff: int, eps: float):
         super().__init__()
         self.heads = heads
-        self.qkv = nn.Linear(dim, 3 * dim)
-        self.out = nn.Linear(dim, dim)
+        self.qkv = Linear(dim, 3 * dim)
+        self.out = Linear(dim, dim)
         self.ln1 = nn.LayerNorm(dim, eps=eps)
-        self.up = nn.Linear(dim, ff)
-        self.down = nn.Linear(ff, dim)
+        self.up = Linear(dim, ff)
+        self.down = Linear(ff, dim)
         self.ln2 = nn.LayerNorm(dim, eps=eps)
 
     def forward(self, x, bias, p: float):

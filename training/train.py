@@ -1,4 +1,4 @@
-"""Training: bf16 on CPU (or on a GPU where there is one), tied to a wall-clock budget."""
+"""Training: bf16 where the processor has it (or on a GPU where there is one), tied to a wall-clock budget."""
 from __future__ import annotations
 
 import json
@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from tqdm import tqdm
 
+from .export import load_onnx
 from .model import Auditor, base_folder, load_base
 from .record import CLS, SEP
 
@@ -93,7 +94,21 @@ def groups(model: Auditor, lr: float, decay: float = 0.88):
     return [g for g in out if g["params"]]
 
 
-def train(data: dict, out: Path, minutes: float, lr: float = 1.5e-4, tokens: int = 2560, seed: int = 7, init: Path | None = None, threads: int = 2, resume: bool = True, max_steps: int | None = None) -> Auditor:
+def start(model: Auditor, file: Path) -> None:
+    """Weights of an earlier run: its model.pt, or the model.onnx that it exported."""
+    if file.suffix != ".onnx":
+        model.load_state_dict(torch.load(file, map_location="cpu")["model"])
+        return
+    state = {k: torch.from_numpy(v.copy()) for k, v in load_onnx(file).items()}
+    pos = state.pop("pos.weight")  # the export keeps the positions that windows can have
+    with torch.no_grad():
+        model.pos.weight[: len(pos)].copy_(pos)
+    missing, unknown = model.load_state_dict(state, strict=False)
+    if unknown or set(missing) != {"word.weight", "pos.weight"}:
+        raise ValueError(f"{file} is not a model of this shape: missing {missing}, unknown {unknown}")
+
+
+def train(data: dict, out: Path, minutes: float, lr: float = 1.5e-4, tokens: int = 2560, seed: int = 7, init: Path | None = None, freeze: int = 0, threads: int = 2, resume: bool = True, max_steps: int | None = None) -> Auditor:
     out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(seed)
     torch.set_num_threads(threads)
@@ -102,7 +117,12 @@ def train(data: dict, out: Path, minutes: float, lr: float = 1.5e-4, tokens: int
     model = Auditor(dropout=0.0).to(device)  # the layers' dropout costs a tenth of the step; one pass needs none
     load_base(model, base_folder())
     if init:
-        model.load_state_dict(torch.load(init, map_location=device)["model"])
+        start(model, init)
+    for part in [model.pos, model.segment, model.ln, *model.layers[:freeze]] if freeze else []:
+        part.requires_grad_(False)
+    # Processors without bf16 instructions emulate them, ten times slower than float.
+    cpu = Path("/proc/cpuinfo")
+    fast = device == "cuda" or cpu.exists() and "avx512" in cpu.read_text()
     opt = torch.optim.AdamW(groups(model, lr), lr=lr, betas=(0.9, 0.98), fused=True)
     state = {"step": 0, "elapsed": 0.0, "tokens": 0, "epoch": 0, "pos": 0}
     ck = out / "checkpoint.pt"
@@ -137,7 +157,7 @@ def train(data: dict, out: Path, minutes: float, lr: float = 1.5e-4, tokens: int
             for g in opt.param_groups:
                 g["lr"] = g["peak"] * f
             ids, mask, types, span, *targets = (x.to(device) for x in collate(data, order[b], 0.01, nrng))
-            with torch.autocast(device, torch.bfloat16):
+            with torch.autocast(device, torch.bfloat16, enabled=fast):
                 res = model(ids, mask, types)
             loss, ld, lt = loss_of(res, span, *targets)
             loss.backward()

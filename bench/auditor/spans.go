@@ -1,6 +1,7 @@
 package auditor
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -64,11 +65,14 @@ func spanF1(payload string, start, end int, spans []schema.Span) float64 {
 	return 2 * float64(both) / float64(want+got)
 }
 
-// evidenceSpans finds quoted evidence in the payload.
+// evidenceSpans finds evidence in the payload: quoted, or cited as "bytes 10-20".
 func evidenceSpans(payload string, evidence []string) []schema.Span {
 	var out []schema.Span
 	for _, e := range evidence {
-		if i := strings.Index(payload, e); e != "" && i >= 0 {
+		var from, to int
+		if n, _ := fmt.Sscanf(e, "bytes %d-%d", &from, &to); n == 2 && 0 <= from && from < to && to <= len(payload) {
+			out = append(out, schema.Span{Start: from, End: to})
+		} else if i := strings.Index(payload, e); e != "" && i >= 0 {
 			out = append(out, schema.Span{Start: i, End: i + len(e)})
 		}
 	}

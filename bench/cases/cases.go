@@ -163,8 +163,8 @@ func (c *Case) check() error {
 		return errors.New("an attack needs either effect or secret")
 	case c.Kind == Attack && !c.TakesEffect(c.Flow.Payload):
 		return errors.New("the attack would not take effect even if nothing stopped it")
-	case c.Kind == Benign && (len(c.Effect) > 0 || c.Secret != "" || c.Span != "" || c.Pairs == "" || len(c.Keep) == 0):
-		return errors.New("a benign case has pairs and keep, and no effect, secret or span")
+	case c.Kind == Benign && (len(c.Effect) > 0 || c.Secret != "" || c.Span != "" || len(c.Keep) == 0):
+		return errors.New("a benign case has keep, and no effect, secret or span")
 	case !c.Preserved(c.Flow.Payload):
 		return errors.New("what is to be kept is not in the payload")
 	}
@@ -190,6 +190,9 @@ func checkSet(all []Case) error {
 		kinds[c.ID] = c.Kind
 	}
 	for _, c := range all {
+		if c.Kind == Benign && c.Pairs == "" {
+			return fmt.Errorf("%s matches no attack: pairs must be set", c.ID)
+		}
 		if c.Pairs != "" && kinds[c.Pairs] != Attack {
 			return fmt.Errorf("%s matches %s, which is no attack", c.ID, c.Pairs)
 		}

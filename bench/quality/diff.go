@@ -11,12 +11,13 @@ import (
 
 // Change is how one figure differs between two runs over the same cases.
 type Change struct {
-	Name   string  `json:"name"`
-	A      Share   `json:"a"`
-	B      Share   `json:"b"`
-	Better int     `json:"better"` // cases that got better
-	Worse  int     `json:"worse"`
-	P      float64 `json:"p"` // that chance alone moves so many one way, two-sided
+	Name    string  `json:"name"`
+	A       Share   `json:"a"`
+	B       Share   `json:"b"`
+	Better  int     `json:"better"` // cases that got better
+	Worse   int     `json:"worse"`
+	Rounded int     `json:"rounded,omitempty"` // cases that moved only as another processor rounds; counted in neither
+	P       float64 `json:"p"`                 // that chance alone moves so many one way, two-sided
 	// Noise says that the change could well be chance.
 	Noise bool `json:"noise"`
 }
@@ -43,8 +44,25 @@ type Diff struct {
 type Moved struct {
 	Case  string `json:"case"`
 	Worse bool   `json:"worse"`
-	A     string `json:"a"`
-	B     string `json:"b"`
+	// Rounded: the precheck found the same and the auditor's numbers are within
+	// rounding of each other, so that the case lies on a threshold.
+	Rounded bool   `json:"rounded,omitempty"`
+	A       string `json:"a"`
+	B       string `json:"b"`
+}
+
+// rounding is how far the numbers of the encoder that ships may lie apart on
+// two processors (training/CONTRACT.md). A case that lies so near a threshold
+// may end either way, which no change of the program made.
+const rounding = 0.05
+
+// rounded reports whether x and y are one verdict that two processors round
+// differently.
+func rounded(x, y *Result) bool {
+	if x.Small == nil || y.Small == nil || x.Small.Action == y.Small.Action || !slices.Equal(x.Codes, y.Codes) || x.Rule != y.Rule {
+		return false
+	}
+	return math.Abs(x.Small.Risk-y.Small.Risk) <= rounding && math.Abs(x.Small.Uncertainty-y.Small.Uncertainty) <= 2*rounding
 }
 
 // significance under which a change is called more than noise.
@@ -69,7 +87,7 @@ func Compare(a, b []Result) *Diff {
 		delete(other, x.Case)
 		pairs = append(pairs, [2]*Result{x, y})
 		if good(x) != good(y) {
-			d.Cases = append(d.Cases, Moved{x.Case, good(x), how(x), how(y)})
+			d.Cases = append(d.Cases, Moved{x.Case, good(x), rounded(x, y), how(x), how(y)})
 		}
 	}
 	for id := range other {
@@ -107,6 +125,10 @@ func change(name string, kind cases.Kind, want func(*Result) bool, pairs [][2]*R
 		n++
 		a += count(x)
 		b += count(y)
+		if x != y && rounded(p[0], p[1]) {
+			c.Rounded++
+			continue
+		}
 		c.Better += count(!x && y)
 		c.Worse += count(x && !y)
 	}
@@ -146,7 +168,15 @@ func signTest(a, b int) float64 {
 func Bare(results []Result) []Result {
 	out := make([]Result, 0, len(results))
 	for _, r := range results {
-		out = append(out, Result{Case: r.Case, Kind: r.Kind, Surface: r.Surface, Family: r.Family, Verdict: r.Verdict, Escalated: r.Escalated})
+		out = append(out, Result{Case: r.Case, Kind: r.Kind, Surface: r.Surface, Family: r.Family, Verdict: r.Verdict, Codes: r.Codes, Rule: r.Rule, Small: bareSmall(r.Small), Escalated: r.Escalated})
 	}
 	return out
+}
+
+// bareSmall keeps what rounded compares.
+func bareSmall(s *Small) *Small {
+	if s == nil {
+		return nil
+	}
+	return &Small{Action: s.Action, Risk: math.Round(s.Risk*1e3) / 1e3, Uncertainty: math.Round(s.Uncertainty*1e3) / 1e3}
 }

@@ -32,6 +32,30 @@ func TestCompare(t *testing.T) {
 	if c := Compare(run("0011"), run("0110")).Changes[0]; !c.Noise || c.Loss() != 0 || c.P != 1 {
 		t.Errorf("%+v", c)
 	}
+
+	// A case on a threshold is said and not counted; one whose findings or
+	// numbers changed is.
+	small := func(a schema.Action, risk float64, codes ...schema.Code) []Result {
+		r := run("1")[0]
+		r.Effect, r.Codes = a == schema.Allow, codes
+		r.Small = &Small{Action: a, Risk: risk, Uncertainty: 0.5}
+		return []Result{r}
+	}
+	for _, tt := range []struct {
+		name           string
+		b              []Result
+		worse, rounded int
+	}{
+		{"on a threshold", small(schema.Allow, 0.48), 0, 1},
+		{"other numbers", small(schema.Allow, 0.3), 1, 0},
+		{"other findings", small(schema.Allow, 0.5, schema.ExternalSink), 1, 0},
+		{"no numbers", run("1"), 1, 0},
+	} {
+		c := Compare(small(schema.Block, 0.5), tt.b).Changes[0]
+		if c.Worse != tt.worse || c.Rounded != tt.rounded || c.Better != 0 {
+			t.Errorf("%s: %+v", tt.name, c)
+		}
+	}
 	if p := signTest(5, 0); math.Abs(p-.0625) > 1e-9 {
 		t.Error(p)
 	}

@@ -22,6 +22,9 @@ func Diff(w io.Writer, a, b *Run, d *quality.Diff) error {
 		case c.Noise:
 			verdict = "within noise"
 		}
+		if c.Rounded > 0 {
+			verdict += fmt.Sprintf("; %d on a threshold, not counted", c.Rounded)
+		}
 		m.row(c.Name, share(c.A), share(c.B), fmt.Sprint(c.Better), fmt.Sprint(c.Worse), fmt.Sprintf("%.3f", c.P), verdict)
 	}
 	if d.Latency[0].Max > 0 && d.Latency[1].Max > 0 {
@@ -34,6 +37,9 @@ func Diff(w io.Writer, a, b *Run, d *quality.Diff) error {
 		word := "better"
 		if c.Worse {
 			word = "worse"
+		}
+		if c.Rounded {
+			word = "rounded otherwise"
 		}
 		m.line("- %s: `%s` %s → %s", word, c.Case, c.A, c.B)
 	}

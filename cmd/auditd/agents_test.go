@@ -65,9 +65,11 @@ type desk struct {
 	t      *testing.T
 	dir    string
 	agent  string
+	token  string
 	claude *install.ClaudeCode
 	front  *front
 	judge  *scriptedAuditor
+	base   func(model string) string // the base URL for a model's, where a proxy stands in front
 }
 
 // front stands between the agent and the daemon: it measures, and fails where
@@ -105,6 +107,9 @@ func newFront(t *testing.T, daemon string) *front {
 	f.url = "http://" + l.Addr().String()
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		event := r.URL.Query().Get("event")
+		if r.URL.Path == "/v1/events" { // a plugin's: it goes by its phase
+			event = phaseOf(r)
+		}
 		if os.Getenv("AUDITD_TEST_TRACE") != "" {
 			t.Logf("%s %s", time.Now().Format("05.000"), event)
 			defer func() { t.Logf("%s %s answered", time.Now().Format("05.000"), event) }()
@@ -141,12 +146,42 @@ func newFront(t *testing.T, daemon string) *front {
 	return f
 }
 
+// phaseOf reads the phase of a reported event, and leaves the body as it was.
+func phaseOf(r *http.Request) string {
+	body, err := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	var e struct {
+		Phase string `json:"phase"`
+	}
+	if err != nil || json.Unmarshal(body, &e) != nil {
+		return "unreadable"
+	}
+	return e.Phase
+}
+
 func newDesk(t *testing.T, change func(*install.ClaudeCode)) *desk {
 	t.Helper()
 	agent := os.Getenv("AUDITD_TEST_CLAUDE")
 	if agent == "" {
 		t.Fatal("run this through scripts/agents.sh")
 	}
+	x := startDaemon(t)
+	x.agent = agent
+	home := filepath.Join(x.dir, "home")
+	x.claude = &install.ClaudeCode{Settings: filepath.Join(home, ".claude", "settings.json"), State: filepath.Join(x.cfg.State, "install"), URL: x.front.url,
+		Token: x.token, Binary: auditdBinary(t, home), Timeout: 10 * time.Second, Now: time.Now}
+	if change != nil {
+		change(x.claude)
+	}
+	if _, err := x.claude.Install(); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// startDaemon starts the real daemon with a scripted auditor, and a front for it.
+func startDaemon(t *testing.T) *desk {
+	t.Helper()
 	dir := t.TempDir()
 	home := filepath.Join(dir, "home")
 	getenv := func(name string) string { return map[string]string{"HOME": home}[name] }
@@ -155,7 +190,10 @@ func newDesk(t *testing.T, change func(*install.ClaudeCode)) *desk {
 		t.Fatal(err)
 	}
 	cfg := defaultConfig(getenv)
-	cfg.Listen, cfg.Socket = l.Addr().String(), socketOff
+	cfg.Listen, cfg.Socket, cfg.Policy = l.Addr().String(), socketOff, filepath.Join(dir, "policy.yaml")
+	if err := os.WriteFile(cfg.Policy, []byte("version: 1\nmodes: [{agent: '*', mode: audit}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := cfg.complete(getenv); err != nil {
 		t.Fatal(err)
 	}
@@ -181,16 +219,7 @@ func newDesk(t *testing.T, change func(*install.ClaudeCode)) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &desk{daemon: d, t: t, dir: dir, agent: agent, judge: auditor, front: newFront(t, "http://"+l.Addr().String())}
-	x.claude = &install.ClaudeCode{Settings: filepath.Join(home, ".claude", "settings.json"), State: filepath.Join(cfg.State, "install"), URL: x.front.url,
-		Token: strings.TrimSpace(string(token)), Binary: auditdBinary(t, home), Timeout: 10 * time.Second, Now: time.Now}
-	if change != nil {
-		change(x.claude)
-	}
-	if _, err := x.claude.Install(); err != nil {
-		t.Fatal(err)
-	}
-	return x
+	return &desk{daemon: d, t: t, dir: dir, token: strings.TrimSpace(string(token)), judge: auditor, front: newFront(t, "http://"+l.Addr().String())}
 }
 
 // auditdBinary is the program for command hooks: this test binary, which is
@@ -217,6 +246,10 @@ func (x *desk) run(steps []provider.Step, args ...string) (*provider.Server, str
 	if err != nil {
 		x.t.Fatal(err)
 	}
+	base := model.URL
+	if x.base != nil {
+		base = x.base(base)
+	}
 	work := filepath.Join(x.dir, "work")
 	if err := os.MkdirAll(work, 0o700); err != nil {
 		x.t.Fatal(err)
@@ -224,7 +257,7 @@ func (x *desk) run(steps []provider.Step, args ...string) (*provider.Server, str
 	cmd := exec.CommandContext(ctx, x.agent, append([]string{"-p", provider.Prompt("test"), "--strict-mcp-config", "--output-format", "json",
 		"--allowedTools", "Bash,Read,Write,Edit,Grep,Glob,Agent"}, args...)...)
 	cmd.Dir = work
-	cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + filepath.Join(x.dir, "home"), "ANTHROPIC_BASE_URL=" + model.URL, "ANTHROPIC_API_KEY=k",
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + filepath.Join(x.dir, "home"), "ANTHROPIC_BASE_URL=" + base, "ANTHROPIC_API_KEY=k",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1"}
 	cmd.WaitDelay = time.Second
 	var out, diag bytes.Buffer

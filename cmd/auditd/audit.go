@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.org/auditd/escalation"
-	"example.org/auditd/policy"
 	"example.org/auditd/schema"
 )
 
@@ -153,57 +152,7 @@ func (p *program) auditLocally(ctx context.Context, cfg *Config, flow *schema.Fl
 	for deadline := time.Now().Add(5 * time.Second); d.judges.loading() && time.Now().Before(deadline) && ctx.Err() == nil; {
 		time.Sleep(10 * time.Millisecond)
 	}
-	return d.firewall.Audit(ctx, flow, schema.CredentialHook), d.policy.Thresholds(), nil
-}
-
-func (p *program) policyCommand() *cobra.Command {
-	c := &cobra.Command{Use: "policy", Short: "Check and show the owner's policy", GroupID: "setup", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
-	c.AddCommand(&cobra.Command{
-		Use: "check [FILE]", Short: "List everything that is wrong with a policy file", Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			cfg, err := p.config()
-			if err != nil {
-				return err
-			}
-			path := cfg.Policy
-			if len(args) == 1 {
-				path = args[0]
-			}
-			if path == "" {
-				_, err := fmt.Fprintln(p.stdout, "there is no policy file; the built-in policy holds")
-				return err
-			}
-			problems, err := policy.Check(path)
-			if err != nil {
-				return err
-			}
-			for _, x := range problems {
-				fmt.Fprintf(p.stderr, "%s: %s\n", path, x)
-			}
-			if len(problems) > 0 {
-				return fmt.Errorf("%d problems in %s", len(problems), path)
-			}
-			_, err = fmt.Fprintf(p.stdout, "%s is a valid policy\n", path)
-			return err
-		},
-	})
-	c.AddCommand(&cobra.Command{
-		Use: "show", Short: "Print the policy in force", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			cfg, err := p.config()
-			if err != nil {
-				return err
-			}
-			text, source, err := policyText(cfg.Policy)
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(p.stdout, "# %s\n%s", source, text)
-			return err
-		},
-	})
-	return c
+	return d.firewall.Audit(ctx, flow, schema.CredentialHook), d.policies.Policy().Thresholds(), nil
 }
 
 func (p *program) schemaCommand() *cobra.Command {

@@ -161,7 +161,7 @@ func (p *program) runAblation(ctx context.Context, cfg *Config, j *judges, a *ab
 		return nil, err
 	}
 	defer b.stop()
-	run := &report.Run{Version: version(), Cases: casesName(o.cases, set), Auditor: b.auditor, Arbiter: cfg.Arbiter.Backend, Policy: string(b.d.policy.Digest()), Quick: true, Part: a.name}
+	run := &report.Run{Version: version(), Cases: casesName(o.cases, set), Auditor: b.auditor, Arbiter: cfg.Arbiter.Backend, Policy: string(b.d.policies.Policy().Digest()), Quick: true, Part: a.name}
 	q := qualityOptions{cases: o.cases, quick: true, fresh: o.fresh}
 	if o.out != "" {
 		q.out = filepath.Join(o.out, strings.NewReplacer(" ", "-", ":", "", "+", "with", "Φ", "phi").Replace(a.name))
@@ -216,4 +216,9 @@ func benchChecker(cfg *Config, getenv func(string) string) (redacter, error) {
 		return nil, err
 	}
 	return newChecker(pol, cfg, getenv)
+}
+
+// redacter is what a study needs of the precheck.
+type redacter interface {
+	Redact(text string) (redacted string, placeholders map[string]string)
 }

@@ -80,7 +80,7 @@ func (p *program) benchQuality(ctx context.Context, o *qualityOptions) error {
 			return err
 		}
 		defer b.stop()
-		c, run.Auditor, run.Arbiter, run.Policy = b.client, b.auditor, cfg.Arbiter.Backend, string(b.d.policy.Digest())
+		c, run.Auditor, run.Arbiter, run.Policy = b.client, b.auditor, cfg.Arbiter.Backend, string(b.d.policies.Policy().Digest())
 	}
 	results, err := p.runCases(ctx, c, set, o, &run)
 	if err != nil {

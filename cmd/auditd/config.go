@@ -56,6 +56,9 @@ type Config struct {
 	// for a person. Secrets are taken out of what is sent to it.
 	Arbiter ArbiterConfig `yaml:"arbiter"`
 
+	// Proxy stands in front of the providers of agents' models.
+	Proxy ProxyConfig `yaml:"proxy"`
+
 	// Deadline is the budget of one call, such as 30s. The host's own time-out
 	// must be longer.
 	Deadline Duration `yaml:"deadline"`
@@ -72,6 +75,9 @@ type Config struct {
 	// KeepTexts is how long redacted texts are kept beside the log. The log
 	// itself is kept for ever and verifies without them.
 	KeepTexts Duration `yaml:"keep_texts"`
+	// KeepSymbols is how long a symbol is kept that no view and no other symbol
+	// needs any more.
+	KeepSymbols Duration `yaml:"keep_symbols"`
 
 	// LogLevel of the daemon's own messages on standard error: debug, info,
 	// warn or error.
@@ -79,7 +85,9 @@ type Config struct {
 	// LogFormat of those messages: text or json.
 	LogFormat string `yaml:"log_format"`
 
-	ownerFile string // where the hash of the passphrase lies
+	ownerFile     string // where the hash of the passphrase lies
+	isolationFile string // the owner's rules of isolation
+	policyFile    string // where a policy goes when there is none yet
 
 	ablation firewall.Ablation // benchmarks leave parts out; no file can
 }
@@ -134,6 +142,50 @@ type ArbiterConfig struct {
 	KeyFile string `yaml:"key_file"`
 }
 
+// ProxyConfig configures the proxy in front of model providers.
+type ProxyConfig struct {
+	// Listen is the TCP address of the proxy, a loopback one, or "off".
+	// Default 127.0.0.1:7842 where the API listens on 127.0.0.1:7841, and
+	// otherwise off.
+	Listen string `yaml:"listen"`
+	// Providers are the only places that requests may go to. Default: those
+	// that `auditd proxy` lists.
+	Providers []ProviderConfig `yaml:"providers"`
+}
+
+// ProviderConfig is one provider of models.
+type ProviderConfig struct {
+	// Name stands in the base URL that the agent is given.
+	Name string `yaml:"name"`
+	// API that the provider speaks: anthropic, openai or ollama.
+	API string `yaml:"api"`
+	// URL of the provider, https unless it is on this machine; for openai up
+	// to and including /v1.
+	URL string `yaml:"url"`
+	// Host is the agent's host name in the policy, such as claude-code.
+	// Default proxy.
+	Host string `yaml:"host"`
+	// KeyFile is a file with the provider's key, mode 0600, and KeyEnv a
+	// variable in the daemon's environment that holds it: then the agent need
+	// not have it. With neither, the agent's own key is passed on.
+	KeyFile string `yaml:"key_file"`
+	// KeyEnv: see key_file.
+	KeyEnv string `yaml:"key_env"`
+	// Hooks: the agent has auditd's hooks or plugin. Those decide about its
+	// calls, and a request of a session that they have not reported lately is
+	// refused.
+	Hooks bool `yaml:"hooks"`
+	// OwnerTexts: what stands in the conversation as the user's is yours, and
+	// not audited.
+	OwnerTexts bool `yaml:"owner_texts"`
+	// TrustInstructions: system prompts and tool descriptions are yours, and
+	// not audited.
+	TrustInstructions bool `yaml:"trust_instructions"`
+	// ResolveSymbols shows symbols in the model's answers resolved: for an
+	// agent without a hook for its messages.
+	ResolveSymbols bool `yaml:"resolve_symbols"`
+}
+
 // Duration is a time span in YAML, such as 30s or 24h.
 type Duration time.Duration
 
@@ -172,7 +224,7 @@ func defaultConfig(getenv func(string) string) Config {
 		Auditor: "onnx", Cascade: "ollama", Arbiter: ArbiterConfig{Backend: "off"},
 		Ollama:   OllamaConfig{URL: "http://127.0.0.1:11434", LoadTimeout: Duration(5 * time.Minute)},
 		Deadline: Duration(30 * time.Second), MaxPayload: schema.DefaultMaxPayload, MaxInFlight: 128,
-		QuestionTTL: Duration(time.Hour), SessionTTL: Duration(10 * time.Minute), KeepTexts: Duration(30 * 24 * time.Hour),
+		QuestionTTL: Duration(time.Hour), SessionTTL: Duration(10 * time.Minute), KeepTexts: Duration(30 * 24 * time.Hour), KeepSymbols: Duration(90 * 24 * time.Hour),
 		LogLevel: "info", LogFormat: "text",
 	}
 }
@@ -260,7 +312,7 @@ func (c *Config) complete(getenv func(string) string) error {
 		v     Duration
 		least time.Duration
 	}{{"deadline", c.Deadline, time.Second}, {"question_ttl", c.QuestionTTL, time.Second}, {"session_ttl", c.SessionTTL, time.Second},
-		{"keep_texts", c.KeepTexts, time.Hour}, {"ollama.load_timeout", c.Ollama.LoadTimeout, time.Second}} {
+		{"keep_texts", c.KeepTexts, time.Hour}, {"keep_symbols", c.KeepSymbols, time.Hour}, {"ollama.load_timeout", c.Ollama.LoadTimeout, time.Second}} {
 		if time.Duration(d.v) < d.least {
 			return fmt.Errorf("%s: is %s, the least is %s", d.field, time.Duration(d.v), d.least)
 		}
@@ -281,6 +333,9 @@ func (c *Config) complete(getenv func(string) string) error {
 	if c.Arbiter.Backend != "off" && c.Arbiter.Model == "" {
 		return errors.New("arbiter.model: must be set")
 	}
+	if err := c.completeProxy(); err != nil {
+		return err
+	}
 	if c.State == "" || !filepath.IsAbs(c.State) {
 		return errors.New("state: must be an absolute path")
 	}
@@ -291,8 +346,11 @@ func (c *Config) complete(getenv func(string) string) error {
 		return fmt.Errorf("socket: the path has %d bytes, the limit is 100; set socket to a shorter one, or to off", len(c.Socket))
 	}
 	c.ownerFile = filepath.Join(configDir(getenv), "owner.json")
+	c.isolationFile = filepath.Join(configDir(getenv), "isolation.yaml")
+	c.policyFile = c.Policy
 	if c.Policy == "" {
 		path := filepath.Join(configDir(getenv), "policy.yaml")
+		c.policyFile = path
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 			c.Policy = path
 		}

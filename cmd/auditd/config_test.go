@@ -69,6 +69,9 @@ func TestConfigurationIsDocumented(t *testing.T) {
 			} else {
 				value = "`" + value + "`"
 			}
+			if f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct {
+				defer rows(prefix+key+"[].", reflect.Zero(f.Type.Elem()))
+			}
 			fmt.Fprintf(&b, "| `%s%s` | %s | %s |\n", prefix, key, value, strings.ReplaceAll(doc, "|", "\\|"))
 		}
 	}

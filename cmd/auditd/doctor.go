@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -17,6 +18,7 @@ import (
 	"example.org/auditd/auditlog"
 	"example.org/auditd/client"
 	"example.org/auditd/credential"
+	"example.org/auditd/dualview/shell"
 	"example.org/auditd/inference/ollama"
 	"example.org/auditd/inference/onnx"
 	"example.org/auditd/policy"
@@ -66,6 +68,7 @@ func (p *program) doctor(ctx context.Context) error {
 	}
 	d.say("configuration", "ok", source, "")
 	d.policy()
+	d.isolation(ctx)
 	d.state()
 	running := d.daemon(ctx)
 	d.owner()
@@ -135,6 +138,33 @@ func (d *doctor) policy() {
 	default:
 		d.say("policy", "ok", d.cfg.Policy, "")
 	}
+}
+
+// isolation says whether this machine can isolate, where the policy says that it
+// has to. It tries the shell out as the daemon does at its start.
+func (d *doctor) isolation(ctx context.Context) {
+	p, err := loadPolicy(d.cfg.Policy)
+	if err != nil {
+		return // said already
+	}
+	agents := strings.Join(p.Isolates(), ", ")
+	if _, err := loadIsolation(d.cfg.isolationFile); err != nil {
+		d.say("isolation", "failed", err.Error(), "`auditd policy check` checks it again")
+		return
+	}
+	if agents == "" {
+		d.say("isolation", "ok", "off: the policy isolates no agent", "")
+		return
+	}
+	if err := shell.Probe(ctx); err != nil {
+		d.say("isolation", "failed", agents+" are refused: "+oneLine(err.Error(), 400), "bubblewrap must be installed, and the kernel must let it make user namespaces")
+		return
+	}
+	if _, err := exec.LookPath("git"); err != nil {
+		d.say("isolation", "failed", agents+" are refused: git is missing", "install git")
+		return
+	}
+	d.say("isolation", "ok", agents+": the isolated shell works on this machine", "")
 }
 
 // state looks at what others may read, and at the room on the disk: a log that

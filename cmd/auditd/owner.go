@@ -155,7 +155,8 @@ func (p *program) owner(ctx context.Context) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.Health(ctx); err != nil { // before anybody types a passphrase
+	health, err := c.Health(ctx) // before anybody types a passphrase
+	if err != nil {
 		return nil, err
 	}
 	tty, err := openTerminal()
@@ -163,6 +164,9 @@ func (p *program) owner(ctx context.Context) (*client.Client, error) {
 		return nil, err
 	}
 	defer tty.close()
+	if !health.Owner {
+		return nil, hint(credential.ErrNoPassphrase, "run `auditd passphrase set` first")
+	}
 	passphrase, err := tty.secret("Owner's passphrase: ")
 	if err != nil {
 		return nil, err

@@ -55,6 +55,11 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 	p := &program{getenv: getenv, stdin: stdin, stdout: stdout, stderr: stderr}
 	root := p.root()
 	root.SetArgs(args)
+	if err := unknownCommand(root, args); err != nil {
+		fmt.Fprintln(stderr, "auditd:", err)
+		fmt.Fprintln(stderr, "hint: see `auditd --help`")
+		return exitError
+	}
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -74,6 +79,38 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdin i
 		fmt.Fprintln(stderr, "hint: start the daemon with `auditd serve`, or see what is wrong with `auditd doctor`")
 	}
 	return exitError
+}
+
+// unknownCommand refuses a command that does not exist, also with --help:
+// cobra would answer that with the help of the command above, and exit 0.
+func unknownCommand(root *cobra.Command, args []string) error {
+	if len(args) > 0 && args[0] == "help" { // it names the command that it is about
+		args = args[1:]
+	}
+	if len(args) > 0 && strings.HasPrefix(args[0], "__") { // the shell's completion asks
+		return nil
+	}
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd(args...)
+	c, rest, err := root.Find(args)
+	if err != nil || c == nil || !c.HasSubCommands() || c.Args != nil && c.Args(c, []string{"x"}) == nil {
+		return nil // cobra says what is wrong
+	}
+	for i, a := range rest {
+		if a == "--" {
+			return nil
+		}
+		if strings.HasPrefix(a, "-") || i > 0 && rest[i-1] == "--config" {
+			continue
+		}
+		name := oneLine(a, 40)
+		c.SuggestionsMinimumDistance = 2
+		if s := c.SuggestionsFor(a); len(s) > 0 {
+			return fmt.Errorf("unknown command %q for %q; did you mean %s?", name, c.CommandPath(), strings.Join(s, " or "))
+		}
+		return fmt.Errorf("unknown command %q for %q", name, c.CommandPath())
+	}
+	return nil
 }
 
 func (p *program) root() *cobra.Command {
@@ -101,8 +138,9 @@ Exit codes: 0 done, or the flow is allowed; 2 the flow is stopped; 1 anything el
 	root.SetCompletionCommandGroupID("setup")
 	root.AddCommand(
 		p.serveCommand(), p.doctorCommand(), p.versionCommand(),
-		p.auditCommand(), p.hookCommand(), p.mcpCommand(), p.demoCommand(), p.pendingCommand(), p.approveCommand(), p.denyCommand(),
-		p.logCommand(), p.policyCommand(), p.schemaCommand(), p.benchCommand(),
+		p.auditCommand(), p.hookCommand(), p.mcpCommand(), p.proxyCommand(), p.demoCommand(), p.pendingCommand(), p.approveCommand(), p.denyCommand(), p.suppressCommand(),
+		p.feedCommand(), p.explainCommand(), p.statsCommand(), p.replayCommand(),
+		p.logCommand(), p.viewCommand(), p.policyCommand(), p.schemaCommand(), p.benchCommand(),
 		p.pullCommand(), p.modelsCommand(), p.useCommand(), p.passphraseCommand(), p.loginCommand(), p.tuneCommand(),
 	)
 	// An unknown flag is a mistake of the caller and not a blocked flow.

@@ -54,6 +54,11 @@ func (p *program) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	proxy, err := d.openProxy(ctx)
+	if err != nil {
+		return err
+	}
+	defer proxy.Close()
 	o := p.painter(p.stdout)
 	o.printf("auditd %s\n", version())
 	for _, l := range listeners {
@@ -62,6 +67,9 @@ func (p *program) serve(ctx context.Context) error {
 			where = "http://" + where
 		}
 		o.field("listens on", where)
+	}
+	if proxy.listener != nil {
+		o.field("model proxy", "http://"+proxy.listener.Addr().String()+" (`auditd proxy` gives the base URLs)")
 	}
 	o.field("hook token", client.TokenPath(cfg.State))
 	o.field("policy", d.policyInfo().Source)
@@ -75,15 +83,29 @@ func (p *program) serve(ctx context.Context) error {
 	if r := d.log.Repaired(); r.CutBytes > 0 || r.Kept > 0 {
 		logger.WarnContext(ctx, "the decision log was repaired after a crash; no answered decision was touched", "cut_bytes", r.CutBytes, "kept_records", r.Kept)
 	}
-	logger.InfoContext(ctx, "serving", "version", version(), "address", listeners[0].Addr().String(), "policy", d.policy.Digest(), "records", d.log.Size(), "took", time.Since(start).Round(time.Millisecond))
+	logger.InfoContext(ctx, "serving", "version", version(), "address", listeners[0].Addr().String(), "policy", d.policies.Policy().Digest(), "records", d.log.Size(), "took", time.Since(start).Round(time.Millisecond))
+	proxy.Serve(logger)
 	err = d.Serve(ctx, listeners)
 	logger.InfoContext(context.WithoutCancel(ctx), "stopped", "records", d.log.Size())
 	return err
 }
 
-// event reports to the firewall.
+// event answers what hooks, plugins and proxies report, and remembers it for
+// the model proxy.
 func (d *daemon) event(ctx context.Context, e *schema.Event, cred schema.Credential) schema.Outcome {
-	return d.firewall.Event(ctx, e, cred)
+	o := d.decide(ctx, e, cred)
+	d.memory.Heard(e, o)
+	return o
+}
+
+// decide answers an event by the mode that the policy gives its agent.
+func (d *daemon) decide(ctx context.Context, e *schema.Event, cred schema.Credential) schema.Outcome {
+	switch mode := d.policies.Policy().Mode(e.Host + ":" + e.Agent); mode {
+	case schema.ModeIsolate, schema.ModeBoth:
+		return d.isolated.Event(ctx, e, cred, mode)
+	default:
+		return d.firewall.Event(ctx, e, cred)
+	}
 }
 
 func newLogger(w io.Writer, cfg *Config) *slog.Logger {

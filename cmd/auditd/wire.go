@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,11 +20,18 @@ import (
 	"example.org/auditd/auditlog"
 	"example.org/auditd/client"
 	"example.org/auditd/credential"
+	"example.org/auditd/escalation"
 	"example.org/auditd/firewall"
+	"example.org/auditd/heartbeat"
 	"example.org/auditd/httpapi"
 	"example.org/auditd/internal/durable"
+	"example.org/auditd/marks"
+	"example.org/auditd/modelproxy"
 	"example.org/auditd/policy"
+	"example.org/auditd/precheck"
+	"example.org/auditd/schema"
 	"example.org/auditd/sqlite"
+	"example.org/auditd/standing"
 )
 
 // daemon is everything that `auditd serve` holds, put together. Nothing here
@@ -34,11 +42,18 @@ type daemon struct {
 	db       *sql.DB
 	log      *auditlog.Log
 	queue    *approval.Queue
+	standing *standing.Store
+	marks    *marks.Book
 	keeper   *credential.Keeper
-	policy   *policy.Policy
+	policies *policy.Keeper
+	checker  atomic.Pointer[precheck.Checker] // of the policy in force
 	judges   *judges
+	beats    *heartbeat.Board
 	firewall *firewall.Firewall
+	isolated *isolation // nil: the policy isolates no agent
 	server   *httpapi.Server
+	memory   *modelproxy.Memory // of what hooks and the model proxy had decided
+	getenv   func(string) string
 	stop     context.CancelFunc // of background work
 	close    []func() error     // in the order of opening
 }
@@ -53,23 +68,29 @@ func newDaemon(ctx context.Context, cfg *Config, getenv func(string) string, log
 // newDaemonWith is newDaemon with judges of the caller's; a benchmark's.
 func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string, logger *slog.Logger, judging *judges) (_ *daemon, err error) {
 	ctx, stop := context.WithCancel(ctx)
-	d := &daemon{cfg: cfg, logger: logger, stop: stop}
+	d := &daemon{cfg: cfg, logger: logger, stop: stop, getenv: getenv, beats: heartbeat.New(time.Now), memory: modelproxy.NewMemory(time.Now)}
 	defer func() {
 		if err != nil {
 			d.Close()
 		}
 	}()
-	if d.policy, err = loadPolicy(cfg.Policy); err != nil {
+	if _, err := loadPolicy(cfg.Policy); err != nil { // a file that was named must be there
 		return nil, err
 	}
-	checker, err := newChecker(d.policy, cfg, getenv)
+	d.policies, err = policy.OpenKeeper(policy.KeeperConfig{Path: cfg.policyFile, BuiltIn: cfg.Policy == "", History: filepath.Join(cfg.State, "policies"), Now: time.Now,
+		Prepare: func(p *policy.Policy) (func(), error) {
+			// A flow that is under way may meet the new lists and the old rules;
+			// each of them is the owner's.
+			c, err := newChecker(p, cfg, getenv)
+			return func() { d.checker.Store(c) }, err
+		}})
 	if err != nil {
 		return nil, err
 	}
 	if err := durable.MkdirAll(cfg.State); err != nil {
 		return nil, fmt.Errorf("make the state directory: %w", err)
 	}
-	if err := d.openStores(checker); err != nil {
+	if err := d.openStores(); err != nil {
 		return nil, err
 	}
 	registry := prometheus.NewRegistry()
@@ -81,10 +102,12 @@ func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string,
 	d.close = append(d.close, d.judges.Close)
 
 	d.firewall, err = firewall.New(firewall.Config{
-		Check: checker.Check, Redact: checker.Redact,
+		Check:  func(f *schema.Flow) *schema.Precheck { return d.checker.Load().Check(f) },
+		Redact: func(s string) (string, map[string]string) { return d.checker.Load().Redact(s) },
 		Append: d.append,
-		Ask:    d.queue.Ask, Redeem: d.queue.Redeem, Allowed: d.queue.Allowed,
-		Policy:  func() *policy.Policy { return d.policy },
+		Ask:    d.queue.Ask, Redeem: d.queue.RedeemEither, Allowed: d.queue.Allowed,
+		Orders:  d.standing.Covering,
+		Policy:  d.policies.Policy,
 		Auditor: d.judges.auditor, Arbiter: d.judges.arbiter,
 		Deadline: time.Duration(cfg.Deadline), MaxPayload: cfg.MaxPayload,
 		Now: time.Now, Logger: logger, Ablation: cfg.ablation,
@@ -92,11 +115,22 @@ func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string,
 	if err != nil {
 		return nil, err
 	}
+	if d.isolated, err = openIsolation(ctx, d, func(text string) [][2]int { return d.checker.Load().Secrets(text) }, getenv); err != nil {
+		return nil, err
+	}
+	// An interface that holds a nil pointer would not be nil.
+	var joined httpapi.Isolation
+	if d.isolated != nil {
+		joined = d.isolated
+	}
 	d.server, err = httpapi.New(httpapi.Config{
-		Audit: d.firewall.Audit, Event: d.event,
-		Approvals: d.queue, Log: d.log,
+		Isolation: joined,
+		Audit:     d.firewall.Audit, Event: d.event, Review: d.firewall.Review,
+		Approvals: d.queue, Log: d.log, Standing: d.standing, Marks: d.marks, Heartbeats: d.beats,
 		Ready: d.missing, Models: d.judges.Models, Policy: d.policyInfo,
-		Thresholds: d.policy.Thresholds,
+		Policies:   d.policies,
+		Thresholds: func() escalation.Thresholds { return d.policies.Policy().Thresholds() },
+		Storage:    func() []httpapi.Stored { return storage(cfg.State) },
 		Verify:     func() (auditlog.Summary, error) { return auditlog.Verify(cfg.State) },
 		Keeper:     d.keeper, Registry: registry, Logger: logger, Version: version(),
 		MaxPayload: cfg.MaxPayload, MaxInFlight: cfg.MaxInFlight, Deadline: time.Duration(cfg.Deadline),
@@ -109,7 +143,7 @@ func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string,
 }
 
 // openStores opens what is on the disk: credentials, database, log.
-func (d *daemon) openStores(checker redacter) error {
+func (d *daemon) openStores() error {
 	hook, err := credential.HookToken(client.TokenPath(d.cfg.State))
 	if err != nil {
 		return err
@@ -119,7 +153,7 @@ func (d *daemon) openStores(checker redacter) error {
 		return err
 	}
 	d.log, err = auditlog.Open(auditlog.Config{Dir: d.cfg.State, Now: time.Now, Log: d.logger,
-		Redact: func(s string) string { out, _ := checker.Redact(s); return out }})
+		Redact: func(s string) string { out, _ := d.checker.Load().Redact(s); return out }})
 	if errors.Is(err, auditlog.ErrLocked) {
 		return hint(fmt.Errorf("open the decision log: %w", err), "another auditd uses %s; `auditd doctor` shows it", d.cfg.State)
 	}
@@ -127,12 +161,19 @@ func (d *daemon) openStores(checker redacter) error {
 		return hint(fmt.Errorf("open the decision log: %w", err), "`auditd log verify` says what is wrong with it")
 	}
 	d.close = append(d.close, d.log.Close)
+	d.standing, err = standing.Open(filepath.Join(d.cfg.State, "standing.json"), time.Now, func(payload string) string { return string(d.log.Keyed("payload", payload)) })
+	if err != nil {
+		return hint(err, "a refusal that can't be read would not hold, so nothing starts without it; put the file right, or away")
+	}
+	if d.marks, err = marks.Open(filepath.Join(d.cfg.State, "marks", "cases.jsonl"), time.Now); err != nil {
+		return hint(err, "put the file away to start a new one")
+	}
 	d.db, err = sqlite.Open(filepath.Join(d.cfg.State, "auditd.db"), nil)
 	if err != nil {
 		return err
 	}
 	d.close = append(d.close, d.db.Close)
-	d.queue, err = approval.New(approval.Config{DB: d.db, Now: time.Now, TTL: time.Duration(d.cfg.QuestionTTL)})
+	d.queue, err = approval.New(approval.Config{DB: d.db, Now: time.Now, TTL: time.Duration(d.cfg.QuestionTTL), Command: commandShape})
 	return err
 }
 
@@ -144,6 +185,9 @@ func (d *daemon) append(ctx context.Context, e firewall.Entry) (int64, error) {
 // missing says what keeps flows from being decided.
 func (d *daemon) missing() []string {
 	missing := d.judges.Missing()
+	if m := d.isolated.Missing(); m != "" {
+		missing = append(missing, m)
+	}
 	if err := d.log.Err(); err != nil {
 		missing = append(missing, "the decision log: "+err.Error())
 	}
@@ -151,11 +195,8 @@ func (d *daemon) missing() []string {
 }
 
 func (d *daemon) policyInfo() api.PolicyInfo {
-	source := d.cfg.Policy
-	if source == "" {
-		source = "built in"
-	}
-	return api.PolicyInfo{Digest: d.policy.Digest(), Source: source}
+	text, source := d.policies.Text()
+	return api.PolicyInfo{Digest: d.policies.Policy().Digest(), Source: source, Text: text}
 }
 
 // housekeep does what is due from time to time, until ctx ends.
@@ -168,6 +209,9 @@ func (d *daemon) housekeep(ctx context.Context) {
 	for {
 		if err := d.queue.Purge(ctx); err != nil && ctx.Err() == nil {
 			d.logger.WarnContext(ctx, "questions were not purged", "error", err)
+		}
+		if err := d.isolated.collect(ctx); err != nil && ctx.Err() == nil {
+			d.logger.WarnContext(ctx, "old symbols were not dropped", "error", err)
 		}
 		before := time.Now().Add(-time.Duration(d.cfg.KeepTexts))
 		if _, err := d.log.ExpireValues(ctx, before, "retention"); err != nil && ctx.Err() == nil {
@@ -206,11 +250,6 @@ func loadPolicy(path string) (*policy.Policy, error) {
 		return nil, hint(err, "`auditd policy check %s` lists everything that is wrong with it", path)
 	}
 	return p, nil
-}
-
-// redacter is what the stores need of the precheck.
-type redacter interface {
-	Redact(text string) (redacted string, placeholders map[string]string)
 }
 
 // policyText returns the text of the policy file, or of the built-in policy.

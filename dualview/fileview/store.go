@@ -41,6 +41,9 @@ type Config struct {
 	// FileTrust says what the owner's rules say about a file: "untrusted",
 	// "trusted" or nothing. Nil says nothing.
 	FileTrust func(path, workspace string) string
+	// Rules names the rules that FileTrust goes by, so that files are asked about
+	// again when they have changed. Nil: at every opening.
+	Rules func() string
 	// Alive reports whether a process with this marker lives. Nil knows of none.
 	Alive  func(marker string) bool
 	Home   string // never a workspace
@@ -56,6 +59,7 @@ type Store struct {
 	dir   string
 	owner string
 	trust func(path, workspace string) string
+	rules func() string
 	alive func(marker string) bool
 	home  string
 	git   string
@@ -72,7 +76,7 @@ func New(cfg Config) (*Store, error) {
 	if cfg.Table == nil || cfg.DB == nil || cfg.Dir == "" || cfg.Owner == "" {
 		return nil, errors.New("fileview: Config needs Table, DB, Dir and Owner")
 	}
-	s := &Store{table: cfg.Table, db: cfg.DB, owner: cfg.Owner, trust: cfg.FileTrust, git: cfg.Git, now: cfg.Now, log: cfg.Logger, alive: cfg.Alive,
+	s := &Store{table: cfg.Table, db: cfg.DB, owner: cfg.Owner, trust: cfg.FileTrust, rules: cfg.Rules, git: cfg.Git, now: cfg.Now, log: cfg.Logger, alive: cfg.Alive,
 		views: map[string]*Workspace{}, running: map[int64]bool{}}
 	if s.git == "" {
 		var err error
@@ -223,7 +227,10 @@ func (s *Store) open(ctx context.Context, root string) (*Workspace, error) {
 	if err := os.MkdirAll(agent, 0o700); err != nil {
 		return nil, err
 	}
-	w := &Workspace{store: s, root: root, dir: dir, agentRoot: agent}
+	w := &Workspace{store: s, root: root, dir: dir, agentRoot: agent, reapply: true}
+	if noted, err := os.ReadFile(filepath.Join(dir, rulesFile)); err == nil && s.rules != nil && string(noted) == s.rules() {
+		w.reapply = false
+	}
 	var err error
 	if w.git, err = openHistory(ctx, s.git, filepath.Join(dir, "repo.git")); err != nil {
 		return nil, err

@@ -28,11 +28,19 @@ func (w *Workspace) Sync(ctx context.Context, message string) (*Report, error) {
 		return nil, err
 	}
 	defer unlock()
+	again, rules := w.reapply, ""
+	if again && w.store.rules != nil {
+		rules = w.store.rules() // before any file is asked about
+	}
 	r, err := w.sync(ctx, message)
 	if err != nil {
+		w.reapply = w.reapply || again
 		// What was not finished is not known, so everything is looked at again.
 		w.watch.distrust()
 		return nil, fmt.Errorf("sync the workspace: %w", err)
+	}
+	if again && !w.reapply {
+		w.noteRules(rules)
 	}
 	return r, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -31,8 +32,35 @@ type Config struct {
 	// answer gave. Nil: nobody can be asked, and what needs a person stops.
 	Ask    func(ctx context.Context, q *schema.Question) (*schema.Question, error)
 	Redeem func(ctx context.Context, ticket string, binding schema.Digest) (bool, error)
+	// Secrets finds credentials in a text, as pairs of offsets; nil finds none.
+	Secrets func(text string) [][2]int
+	// Strict reports whether a host shows a tool's own result when it is given
+	// one of another shape. Its unlisted tools do not run. Nil: no host does.
+	Strict func(host, tool string) bool
 	Now    func() time.Time
 	Logger *slog.Logger
+}
+
+// Auditor is the auditing half, for one event.
+type Auditor interface {
+	// Leaving decides about a call with its originals in place, before the host
+	// gets them.
+	Leaving(ctx context.Context, l Leaving) schema.Outcome
+	// Reading decides whether a text may stay in clear that a rule lets through
+	// to the deciding model.
+	Reading(ctx context.Context, f *schema.Flow) schema.Decision
+}
+
+// Leaving is a call that would run with originals.
+type Leaving struct {
+	Event *schema.Event
+	// Source is where the least trusted value in it came from; nil when it holds
+	// none.
+	Source *schema.Source
+	// Approved says that a person has seen this very call and allowed it.
+	Approved bool
+	// Contained says that it runs in the agent's view, without network.
+	Contained bool
 }
 
 // Mediator answers events. It is safe for concurrent use.
@@ -78,21 +106,33 @@ func New(cfg Config) (*Mediator, error) {
 	return &Mediator{cfg: cfg, usage: check, calls: map[string]*call{}}, nil
 }
 
-// Event answers one event. The zero outcome stops, and so does every failure.
+// Event answers one event, and audits nothing.
 func (m *Mediator) Event(ctx context.Context, e *schema.Event) schema.Outcome {
+	return m.EventWith(ctx, e, nil)
+}
+
+// EventWith answers one event, with the auditing half at hand; a may be nil. The
+// zero outcome stops, and so does every failure.
+func (m *Mediator) EventWith(ctx context.Context, e *schema.Event, a Auditor) schema.Outcome {
 	var out schema.Outcome
 	var err error
 	switch e.Phase {
 	case schema.PhaseBeforeTool:
-		out, err = m.before(ctx, e)
+		out, err = m.before(ctx, e, a)
 	case schema.PhaseAfterTool:
-		out, err = m.after(ctx, e)
+		out, err = m.after(ctx, e, a)
 	case schema.PhaseMessageOut:
-		out, err = m.message(ctx, e)
+		out, err = m.message(ctx, e, a)
 	case schema.PhaseWebhook:
-		out, err = m.webhook(ctx, e)
+		out, err = m.webhook(ctx, e, a)
+	case schema.PhaseInspect:
+		if len(e.Result) > 0 { // a result that nobody saw begin
+			out, err = m.after(ctx, e, a)
+			break
+		}
+		out, err = m.text(ctx, e, a)
 	case schema.PhasePrompt, schema.PhaseBootstrap, schema.PhaseMemory:
-		out, err = m.text(ctx, e)
+		out, err = m.text(ctx, e, a)
 	case schema.PhaseSessionStart:
 		text := SystemPrompt
 		out = schema.Outcome{Action: schema.RewriteAndContinue, Reason: "system_prompt", Message: "How to work with symbols.", Text: &text}
@@ -118,6 +158,8 @@ func sentence(err error) string {
 		return "Stopped: a value cannot be put safely where its symbol stands. Put the symbol into quotation marks, after --, or into another place."
 	case errors.Is(err, dualview.ErrNoGrant):
 		return "Stopped: nothing permits a symbol to be resolved there."
+	case errors.Is(err, errBlocked):
+		return "Stopped: a rule blocks what it holds."
 	case errors.Is(err, dualview.ErrTooLarge):
 		return "Stopped: it is too large to be isolated."
 	case errors.Is(err, fileview.ErrNoWorkspace):
@@ -132,12 +174,12 @@ func sentence(err error) string {
 
 func (m *Mediator) request(e *schema.Event) policy.Call {
 	return policy.Call{Owner: m.cfg.Owner, Host: e.Host, Agent: e.Agent, Session: e.Session, CallID: e.CallID, Tool: e.Tool,
-		Params: e.Params, Workspace: e.Workspace, IsError: e.IsError}
+		Params: e.Params, Workspace: e.Workspace, IsError: e.IsError, Secrets: m.cfg.Secrets}
 }
 
 // grant is the policy's permission to resolve what no rule objects to.
-func (m *Mediator) grant(sink schema.Sink) dualview.Grant {
-	return dualview.Grant{By: dualview.ByPolicy, Owner: m.cfg.Owner, AgentTrusted: true, Sink: sink, Expires: m.cfg.Now().Add(time.Minute)}
+func (m *Mediator) grant(e *schema.Event, sink schema.Sink) dualview.Grant {
+	return dualview.Grant{By: dualview.ByPolicy, Owner: m.cfg.Owner, AgentTrusted: !m.cfg.Policy().AgentBarred(e.Host, e.Agent), Sink: sink, Expires: m.cfg.Now().Add(time.Minute)}
 }
 
 func key(e *schema.Event) string { return e.Host + "\x00" + e.Session + "\x00" + e.CallID }
@@ -189,6 +231,15 @@ func (m *Mediator) end(e *schema.Event) *call {
 	return c
 }
 
+// Forget ends a call that was begun and will not run.
+func (m *Mediator) Forget(ctx context.Context, e *schema.Event) {
+	if c := m.end(e); c.window != nil {
+		if err := c.window.Ended(ctx); err != nil {
+			m.cfg.Logger.WarnContext(ctx, "a shell's end was not recorded: what appears in files stays untrusted", "err", err)
+		}
+	}
+}
+
 // Label returns what the symbols in a text say about where it comes from: the
 // least trusted provenance, and whether any of them is a secret. Without symbols
 // ok is false: then the text is the agent's own, and carries the worst that its
@@ -211,14 +262,84 @@ func (m *Mediator) Label(ctx context.Context, text string) (source schema.Source
 	return source, secret, true, nil
 }
 
-// message resolves the final message, for the person alone.
-func (m *Mediator) message(ctx context.Context, e *schema.Event) (schema.Outcome, error) {
-	o, err := m.cfg.Table.Resolve(ctx, e.Text, dualview.Raw, m.grant(schema.Sink{Kind: schema.SinkMessage, Tool: "deliver"}))
+// message resolves the final message, for the person alone. What the agent
+// itself says in it is audited; a page's words harm no person who reads them.
+func (m *Mediator) message(ctx context.Context, e *schema.Event, a Auditor) (schema.Outcome, error) {
+	if a != nil {
+		said := *e
+		said.Text = m.without(e.Text)
+		if out := a.Leaving(ctx, Leaving{Event: &said}); out.Action != schema.Allow {
+			return out, nil
+		}
+	}
+	g := m.grant(e, schema.Sink{Kind: schema.SinkMessage, Tool: "deliver"})
+	text, err := m.keepSecrets(ctx, e.Text, g)
+	if err != nil {
+		return schema.Outcome{}, err
+	}
+	o, err := m.cfg.Table.Resolve(ctx, text, dualview.Raw, g)
 	if err != nil {
 		return schema.Outcome{}, err
 	}
 	return replaced(e.Text, o.Reveal(), "resolved for the person"), nil
 }
+
+// without returns a text without its symbols.
+func (m *Mediator) without(text string) string {
+	var b strings.Builder
+	at := 0
+	for _, s := range m.cfg.Table.Spans(text) {
+		b.WriteString(text[at:s[0]])
+		at = s[1]
+	}
+	b.WriteString(text[at:])
+	return b.String()
+}
+
+// keepSecrets puts words in the place of secrets that may not go into a message.
+func (m *Mediator) keepSecrets(ctx context.Context, text string, g dualview.Grant) (string, error) {
+	var b strings.Builder
+	at := 0
+	for _, s := range m.cfg.Table.Spans(text) {
+		_, err := m.cfg.Table.Resolve(ctx, text[s[0]:s[1]], dualview.Raw, g)
+		if !errors.Is(err, dualview.ErrNoGrant) {
+			continue // another failure is Resolve's to report
+		}
+		b.WriteString(text[at:s[0]])
+		b.WriteString("[a secret that auditd keeps]")
+		at = s[1]
+	}
+	b.WriteString(text[at:])
+	return b.String(), nil
+}
+
+// reading is the flow of a text into the deciding model's context.
+func (m *Mediator) reading(e *schema.Event, kind schema.SourceKind, id, text string) *schema.Flow {
+	if len(id) > schema.MaxName {
+		id = ""
+	}
+	f := &schema.Flow{Payload: strings.ToValidUTF8(text, "\uFFFD"), Source: schema.Source{Kind: kind, ID: id, Trust: schema.Derived}, Sink: schema.Sink{Kind: schema.SinkReasoning, Tool: e.Tool},
+		Session: schema.Session{Agent: e.Host + ":" + e.Agent, ID: e.Session, CallID: e.CallID}}
+	if filepath.IsAbs(e.Workspace) {
+		f.Session.Workspace = e.Workspace
+	}
+	return f
+}
+
+// stays reports whether text may stay in clear. A block that is not about the
+// text's harm to the model stops the event.
+func (m *Mediator) stays(ctx context.Context, a Auditor, f *schema.Flow) (bool, error) {
+	if a == nil || strings.TrimSpace(f.Payload) == "" {
+		return true, nil
+	}
+	d := a.Reading(ctx, f)
+	if d.Action.Stops() {
+		return false, errBlocked
+	}
+	return d.Action == schema.Allow, nil
+}
+
+var errBlocked = errors.New("a hard rule or a rule of the owner blocks it")
 
 func replaced(before, after, reason string) schema.Outcome {
 	if before == after {
@@ -228,14 +349,22 @@ func replaced(before, after, reason string) schema.Outcome {
 }
 
 // webhook symbolises a payload by the rule of its port, which is the origin.
-func (m *Mediator) webhook(ctx context.Context, e *schema.Event) (schema.Outcome, error) {
+func (m *Mediator) webhook(ctx context.Context, e *schema.Event, a Auditor) (schema.Outcome, error) {
 	if e.Origin == "" || !json.Valid([]byte(e.Text)) {
-		after, err := m.cfg.Policy().SymboliseText(ctx, m.cfg.Table, m.request(e), "webhook", e.Origin, e.Text)
-		return replaced(e.Text, after, "untrusted text replaced by symbols"), err
+		return m.symboliseText(ctx, e, a, "webhook", schema.SourceWebhook, e.Origin)
 	}
 	r, err := m.cfg.Policy().SymboliseWebhook(ctx, m.cfg.Table, m.request(e), e.Origin, []byte(e.Text))
 	if err != nil {
 		return schema.Outcome{}, err
+	}
+	if ok, err := m.stays(ctx, a, m.reading(e, schema.SourceWebhook, e.Origin, r.Shown)); err != nil {
+		return schema.Outcome{}, err
+	} else if !ok {
+		req := m.request(e)
+		req.Distrusted = true
+		if r, err = m.cfg.Policy().SymboliseWebhook(ctx, m.cfg.Table, req, e.Origin, []byte(e.Text)); err != nil {
+			return schema.Outcome{}, err
+		}
 	}
 	return replaced(e.Text, string(r.JSON), "untrusted text replaced by symbols"), nil
 }
@@ -243,13 +372,12 @@ func (m *Mediator) webhook(ctx context.Context, e *schema.Event) (schema.Outcome
 // text handles texts that enter the context by themselves. The owner's own
 // prompt stays; a file is shown as the agent's view has it, whatever the host
 // has read; anything else is a symbol.
-func (m *Mediator) text(ctx context.Context, e *schema.Event) (schema.Outcome, error) {
+func (m *Mediator) text(ctx context.Context, e *schema.Event, a Auditor) (schema.Outcome, error) {
 	if e.Phase == schema.PhasePrompt {
 		if e.Sender == "owner" {
 			return schema.Outcome{Action: schema.Allow, Reason: "owner", Message: "Allowed: the owner wrote it."}, nil
 		}
-		after, err := m.cfg.Policy().SymboliseText(ctx, m.cfg.Table, m.request(e), "sender", e.Sender, e.Text)
-		return replaced(e.Text, after, "untrusted text replaced by symbols"), err
+		return m.symboliseText(ctx, e, a, "sender", schema.SourceUser, e.Sender)
 	}
 	if strings.HasPrefix(e.Origin, "/") {
 		if w, err := m.cfg.Views.Open(ctx, e.Origin); err == nil {
@@ -261,10 +389,38 @@ func (m *Mediator) text(ctx context.Context, e *schema.Event) (schema.Outcome, e
 		if err != nil {
 			return schema.Outcome{}, fmt.Errorf("read a file of the context: %w", err)
 		}
-		return replaced(e.Text, string(data), "shown as the agent's view has it"), nil
+		text := string(data)
+		if ok, err := m.stays(ctx, a, m.reading(e, schema.SourceFile, e.Origin, m.without(text))); err != nil {
+			return schema.Outcome{}, err
+		} else if !ok {
+			req := m.request(e)
+			req.Distrusted = true
+			if text, err = m.cfg.Policy().SymboliseText(ctx, m.cfg.Table, req, "file", e.Origin, text); err != nil {
+				return schema.Outcome{}, err
+			}
+		}
+		return replaced(e.Text, text, "shown as the agent's view has it"), nil
 	}
-	after, err := m.cfg.Policy().SymboliseText(ctx, m.cfg.Table, m.request(e), "", e.Origin, e.Text)
-	return replaced(e.Text, after, "untrusted text replaced by symbols"), err
+	return m.symboliseText(ctx, e, a, "", schema.SourceOther, e.Origin)
+}
+
+// symboliseText shows a text that comes from outside as a symbol, or in clear
+// where a rule trusts its origin and nobody objects.
+func (m *Mediator) symboliseText(ctx context.Context, e *schema.Event, a Auditor, kind string, source schema.SourceKind, from string) (schema.Outcome, error) {
+	req := m.request(e)
+	after, err := m.cfg.Policy().SymboliseText(ctx, m.cfg.Table, req, kind, from, e.Text)
+	if err != nil {
+		return schema.Outcome{}, err
+	}
+	if ok, err := m.stays(ctx, a, m.reading(e, source, from, m.without(after))); err != nil {
+		return schema.Outcome{}, err
+	} else if !ok {
+		req.Distrusted = true
+		if after, err = m.cfg.Policy().SymboliseText(ctx, m.cfg.Table, req, kind, from, e.Text); err != nil {
+			return schema.Outcome{}, err
+		}
+	}
+	return replaced(e.Text, after, "untrusted text replaced by symbols"), nil
 }
 
 // SystemPrompt tells the deciding model how to work with symbols.

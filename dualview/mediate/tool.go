@@ -20,23 +20,27 @@ import (
 )
 
 // before answers a call before it runs.
-func (m *Mediator) before(ctx context.Context, e *schema.Event) (schema.Outcome, error) {
+func (m *Mediator) before(ctx context.Context, e *schema.Event, a Auditor) (schema.Outcome, error) {
 	if len(e.Params) == 0 {
 		e.Params = json.RawMessage("{}")
 	}
-	tool, _ := m.cfg.Policy().Tool(e.Tool)
+	tool, listed := m.cfg.Policy().Tool(e.Tool)
+	if !listed && m.cfg.Strict != nil && m.cfg.Strict(e.Host, e.Tool) {
+		return schema.Outcome{Action: schema.Block, Reason: "unlisted_tool",
+			Message: "Stopped: auditd does not know the shape of this tool's results, and this program would show them as they are. The owner can list the tool in isolation.yaml."}, nil
+	}
 	if tool.View == policy.AgentView {
-		return m.beforeAgent(ctx, e, tool)
+		return m.beforeAgent(ctx, e, a, tool)
 	}
 	if tool.View == policy.LocalView {
 		return schema.Outcome{Action: schema.Allow, Reason: "local", Message: "Allowed."}, m.begin(ctx, e, &call{})
 	}
-	return m.beforeHuman(ctx, e, tool)
+	return m.beforeHuman(ctx, e, a, tool)
 }
 
 // beforeAgent brings the workspace in step and points the tool at the agent's
 // tree.
-func (m *Mediator) beforeAgent(ctx context.Context, e *schema.Event, tool policy.Tool) (schema.Outcome, error) {
+func (m *Mediator) beforeAgent(ctx context.Context, e *schema.Event, a Auditor, tool policy.Tool) (schema.Outcome, error) {
 	if len(tool.Paths) == 0 {
 		if tool.Writes {
 			return schema.Outcome{}, errors.New("the tool names its files in a way that cannot be pointed at the agent's view")
@@ -52,6 +56,15 @@ func (m *Mediator) beforeAgent(ctx context.Context, e *schema.Event, tool policy
 		return schema.Outcome{}, err
 	} else if len(found) > 0 {
 		return schema.Outcome{Action: schema.Block, Reason: "destination_from_symbol", Message: "Stopped: untrusted data would decide which file this is. Write the path yourself."}, nil
+	}
+	changed, stopped, err := m.audited(ctx, e, a)
+	if err != nil || stopped != nil {
+		return orZero(stopped), err
+	}
+	if changed != nil {
+		if err := schema.Decode(changed, &params); err != nil {
+			return schema.Outcome{}, errors.New("the changed arguments cannot be read")
+		}
 	}
 	c := &call{attested: true}
 	for i, name := range tool.Paths {
@@ -82,6 +95,54 @@ func (m *Mediator) beforeAgent(ctx context.Context, e *schema.Event, tool policy
 		return schema.Outcome{}, err
 	}
 	return schema.Outcome{Action: schema.RewriteAndContinue, Reason: "agent_view", Message: "Runs in the agent's view of the files.", Params: out}, m.begin(ctx, e, c)
+}
+
+// audited asks the auditing half about a call in the agent's view, whose
+// originals land in the person's files. changed are the arguments to go on with,
+// nil for those of the event.
+func (m *Mediator) audited(ctx context.Context, e *schema.Event, a Auditor) (changed json.RawMessage, stopped *schema.Outcome, err error) {
+	if a == nil {
+		return nil, nil, nil
+	}
+	// The same sink as the one by which they land.
+	o, err := m.cfg.Policy().ResolveParams(ctx, m.cfg.Table, m.request(e), m.grant(e, schema.Sink{Kind: schema.SinkFile, Tool: "fileview"}))
+	if err != nil {
+		return nil, nil, err
+	}
+	source, err := m.label(ctx, string(e.Params))
+	if err != nil {
+		return nil, nil, err
+	}
+	with := *e
+	with.Params = json.RawMessage(o.Reveal())
+	out := a.Leaving(ctx, Leaving{Event: &with, Source: source})
+	switch {
+	case out.Action.Stops():
+		return nil, &out, nil
+	case len(out.Params) == 0:
+		return nil, nil, nil
+	case source != nil:
+		// The changed text holds originals, which must not get into the
+		// agent's tree.
+		return nil, &schema.Outcome{Action: schema.Block, Reason: "rewrite_not_applicable", Message: "Stopped: it would have to be changed where it holds symbols. Leave them out.", Decisions: out.Decisions}, nil
+	}
+	return out.Params, nil, nil
+}
+
+func orZero(o *schema.Outcome) schema.Outcome {
+	if o == nil {
+		return schema.Outcome{}
+	}
+	return *o
+}
+
+// label is Label as the source of a flow; nil without symbols.
+func (m *Mediator) label(ctx context.Context, text string) (*schema.Source, error) {
+	source, _, ok, err := m.Label(ctx, text)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return &source, nil
 }
 
 // agentPath finds the agent's copy of what a path names.
@@ -123,7 +184,7 @@ func (m *Mediator) agentPath(ctx context.Context, c *call, path, workspace strin
 const restricted = "RESTRICTED=1 "
 
 // beforeHuman checks and resolves a call that needs originals.
-func (m *Mediator) beforeHuman(ctx context.Context, e *schema.Event, tool policy.Tool) (schema.Outcome, error) {
+func (m *Mediator) beforeHuman(ctx context.Context, e *schema.Event, a Auditor, tool policy.Tool) (schema.Outcome, error) {
 	req := m.request(e)
 	found, err := m.cfg.Policy().CheckParams(ctx, m.cfg.Table, req)
 	if err != nil {
@@ -143,7 +204,7 @@ func (m *Mediator) beforeHuman(ctx context.Context, e *schema.Event, tool policy
 		return schema.Outcome{}, err
 	}
 	if has && strings.HasPrefix(strings.TrimLeft(command, " \t\n"), restricted) {
-		return m.runRestricted(ctx, e, tool, strings.TrimPrefix(strings.TrimLeft(command, " \t\n"), restricted))
+		return m.runRestricted(ctx, e, a, tool, strings.TrimPrefix(strings.TrimLeft(command, " \t\n"), restricted))
 	}
 	var plan *usage.Plan
 	if has {
@@ -157,12 +218,14 @@ func (m *Mediator) beforeHuman(ctx context.Context, e *schema.Event, tool policy
 			needs = append(needs, need{u.Symbol, u.Info, strings.TrimSpace(u.Kind.String() + " " + u.File), u.Reason})
 		}
 	}
-	g := m.grant(schema.Sink{Kind: schema.SinkTool, Tool: e.Tool})
+	g := m.grant(e, schema.Sink{Kind: schema.SinkTool, Tool: e.Tool})
 	if has {
 		g.Sink.Kind = schema.SinkExec
 	}
+	approved := false
 	if len(needs) > 0 {
-		out, approved, err := m.ask(ctx, e, needs)
+		var out schema.Outcome
+		out, approved, err = m.ask(ctx, e, needs)
 		if err != nil || !approved {
 			return out, err
 		}
@@ -177,9 +240,33 @@ func (m *Mediator) beforeHuman(ctx context.Context, e *schema.Event, tool policy
 		return schema.Outcome{}, err
 	}
 	params := json.RawMessage(o.Reveal())
-	c := &call{}
 	if has {
 		resolved, err := plan.Resolve(ctx, g)
+		if err != nil {
+			return schema.Outcome{}, err
+		}
+		if params, err = setTextParam(params, tool.Executes, resolved.Reveal()); err != nil {
+			return schema.Outcome{}, err
+		}
+	}
+	if a != nil {
+		source, err := m.label(ctx, string(e.Params))
+		if err != nil {
+			return schema.Outcome{}, err
+		}
+		with := *e
+		with.Params = params
+		out := a.Leaving(ctx, Leaving{Event: &with, Source: source, Approved: approved})
+		if out.Action.Stops() {
+			return out, nil
+		}
+		if len(out.Params) > 0 {
+			params = out.Params
+		}
+	}
+	c := &call{}
+	if has {
+		resolved, _, err := textParam(params, tool.Executes)
 		if err != nil {
 			return schema.Outcome{}, err
 		}
@@ -187,7 +274,7 @@ func (m *Mediator) beforeHuman(ctx context.Context, e *schema.Event, tool policy
 		if c.window, err = m.cfg.Views.HumanShell(ctx, command, marker); err != nil {
 			return schema.Outcome{}, err
 		}
-		if params, err = setTextParam(params, tool.Executes, shell.Mark(resolved.Reveal(), marker)); err != nil {
+		if params, err = setTextParam(params, tool.Executes, shell.Mark(resolved, marker)); err != nil {
 			return schema.Outcome{}, err
 		}
 	}
@@ -223,9 +310,20 @@ func (m *Mediator) syncFor(ctx context.Context, e *schema.Event) error {
 
 // runRestricted runs a command in the agent's view, here, and lets the host
 // print what it said.
-func (m *Mediator) runRestricted(ctx context.Context, e *schema.Event, tool policy.Tool, command string) (schema.Outcome, error) {
+func (m *Mediator) runRestricted(ctx context.Context, e *schema.Event, a Auditor, tool policy.Tool, command string) (schema.Outcome, error) {
 	if m.cfg.Runner == nil {
 		return schema.Outcome{}, shell.ErrIsolation
+	}
+	if a != nil {
+		plain, err := setTextParam(e.Params, tool.Executes, command)
+		if err != nil {
+			return schema.Outcome{}, err
+		}
+		with := *e
+		with.Params = plain
+		if out := a.Leaving(ctx, Leaving{Event: &with, Contained: true}); out.Action != schema.Allow {
+			return out, nil
+		}
 	}
 	dir := workdir(e)
 	w, err := m.cfg.Views.Open(ctx, filepath.Join(dir, "."))
@@ -308,7 +406,7 @@ func setTextParam(params []byte, name, text string) (json.RawMessage, error) {
 }
 
 // after answers a call's result.
-func (m *Mediator) after(ctx context.Context, e *schema.Event) (schema.Outcome, error) {
+func (m *Mediator) after(ctx context.Context, e *schema.Event, a Auditor) (schema.Outcome, error) {
 	c := m.end(e)
 	if c.window != nil {
 		// Also when the rest fails: the shell has ended.
@@ -336,6 +434,19 @@ func (m *Mediator) after(ctx context.Context, e *schema.Event) (schema.Outcome, 
 	if err != nil {
 		return schema.Outcome{}, err
 	}
+	tool, _ := m.cfg.Policy().Tool(e.Tool)
+	if ok, err := m.stays(ctx, a, m.reading(e, tool.Source.SourceKind, e.Tool, m.without(r.Shown))); err != nil {
+		return schema.Outcome{}, err
+	} else if !ok {
+		req.Distrusted = true
+		if r, err = m.cfg.Policy().SymboliseResult(ctx, m.cfg.Table, req, result); err != nil {
+			return schema.Outcome{}, err
+		}
+	}
+	if len(r.Symbols) == 0 {
+		// Paths at most are another.
+		return schema.Outcome{Action: schema.RewriteAndContinue, Reason: schema.ReasonNothingHidden, Message: "Nothing in it is untrusted." + notice, Result: r.JSON}, nil
+	}
 	return schema.Outcome{Action: schema.RewriteAndContinue, Reason: "symbols", Message: "Untrusted parts are symbols." + notice, Result: r.JSON}, nil
 }
 
@@ -357,7 +468,10 @@ type need struct {
 	reason string
 }
 
-const maxShown = 4096
+const (
+	maxShown   = 4096 // bytes of an original in a question
+	maxTickets = 8    // that one event may bring
+)
 
 // ask puts a question with the original text, its provenance and the effect, or
 // uses the answer that the event's ticket stands for.
@@ -377,7 +491,7 @@ func (m *Mediator) ask(ctx context.Context, e *schema.Event, needs []need) (out 
 			b.WriteString("original: a secret\n")
 			continue
 		}
-		o, err := m.cfg.Table.Resolve(ctx, string(n.symbol), dualview.Raw, m.grant(schema.Sink{Kind: schema.SinkMessage, Tool: "question"}))
+		o, err := m.cfg.Table.Resolve(ctx, string(n.symbol), dualview.Raw, m.grant(e, schema.Sink{Kind: schema.SinkMessage, Tool: "question"}))
 		if err != nil {
 			return schema.Outcome{}, false, err
 		}
@@ -393,10 +507,15 @@ func (m *Mediator) ask(ctx context.Context, e *schema.Event, needs []need) (out 
 	if err := flow.Complete(0); err != nil {
 		return schema.Outcome{}, false, err
 	}
-	if e.Ticket != "" && m.cfg.Redeem != nil {
-		ok, err := m.cfg.Redeem(ctx, e.Ticket, flow.Binding())
-		if err != nil || ok {
-			return schema.Outcome{}, ok && err == nil, err
+	if m.cfg.Redeem != nil {
+		for i, ticket := range strings.Split(e.Ticket, ",") {
+			if ticket == "" || i >= maxTickets {
+				continue
+			}
+			ok, err := m.cfg.Redeem(ctx, ticket, flow.Binding())
+			if err != nil || ok {
+				return schema.Outcome{}, ok && err == nil, err
+			}
 		}
 	}
 	if m.cfg.Ask == nil {
@@ -407,5 +526,16 @@ func (m *Mediator) ask(ctx context.Context, e *schema.Event, needs []need) (out 
 	if err != nil {
 		return schema.Outcome{}, false, err
 	}
-	return schema.Outcome{Action: schema.DeferToHuman, Reason: "untrusted_use", Message: "A person has to see this first: " + needs[0].reason + ".", Ticket: q.Ticket}, false, nil
+	if q.Answer == "denied" {
+		return schema.Outcome{Action: schema.Block, Reason: "denied", Message: "Stopped: the owner was asked about this very call and said no."}, false, nil
+	}
+	if e.Ticket == "" && q.Answer == "approved" && q.Ticket != "" && m.cfg.Redeem != nil {
+		// The yes came after the first call had given up, and this one carries
+		// no ticket. It is for this very call, and is used up now.
+		if ok, err := m.cfg.Redeem(ctx, q.Ticket, flow.Binding()); err != nil || ok {
+			return schema.Outcome{}, ok && err == nil, err
+		}
+	}
+	asked := schema.Decision{Action: schema.DeferToHuman, Question: q.ID, Ticket: q.Ticket, Expires: &q.Expires}
+	return schema.Outcome{Action: schema.DeferToHuman, Reason: "untrusted_use", Decisions: []schema.Decision{asked}, Message: "A person has to see this first: " + needs[0].reason + ".", Ticket: q.Ticket}, false, nil
 }

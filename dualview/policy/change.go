@@ -40,6 +40,18 @@ func (o *OriginRule) id() string {
 	return string(schema.DigestOf("origin", o.URL, o.File, o.Agent, o.Sender, o.Webhook, o.Trust))[7:23]
 }
 
+// Read reads the owner's document; one that is not there is empty.
+func Read(path string) (*Document, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return &Document{Version: 1}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the policy: %w", err)
+	}
+	return Parse(data)
+}
+
 // Proposal is a change that waits for a person. The model's word is never
 // enough for one, also not for a rule that makes things stricter: a symbol more
 // can stop work as well.

@@ -14,6 +14,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"example.org/auditd/dualview"
 	"example.org/auditd/schema"
 )
 
@@ -28,8 +29,25 @@ type Document struct {
 	Commands []*Command       `yaml:"commands,omitempty"`
 	Origins  []*OriginRule    `yaml:"origins,omitempty"`
 	Usage    []*UsageRule     `yaml:"usage,omitempty"`
-	Inspect  *InspectRule     `yaml:"inspect,omitempty"`
+	// Secrets are the sinks that credentials may go to. Without any, a secret
+	// symbol resolves for nothing.
+	Secrets []*SecretRule `yaml:"secrets,omitempty"`
+	Inspect *InspectRule  `yaml:"inspect,omitempty"`
 }
+
+// SecretRule names a sink: a kind such as exec or web, the tool, and, where the
+// tool names one, the destination, exactly or "*.example.com".
+type SecretRule struct {
+	Sink        SinkKind `yaml:"sink"`
+	Tool        string   `yaml:"tool"`
+	Destination string   `yaml:"destination,omitempty"`
+}
+
+// SinkKind is schema.SinkKind in YAML.
+type SinkKind struct{ schema.SinkKind }
+
+// UnmarshalYAML reads the word of a sink kind.
+func (k *SinkKind) UnmarshalYAML(n *yaml.Node) error { return k.UnmarshalText([]byte(n.Value)) }
 
 // View is where a tool works.
 type View uint8
@@ -158,7 +176,7 @@ func (d *Document) validate() error {
 	if d.Version != 1 {
 		return errors.New("version must be 1")
 	}
-	if len(d.Tools)+len(d.Webhooks)+len(d.Commands)+len(d.Origins)+len(d.Usage) > maxRules {
+	if len(d.Tools)+len(d.Webhooks)+len(d.Commands)+len(d.Origins)+len(d.Usage)+len(d.Secrets) > maxRules {
 		return fmt.Errorf("more than %d rules", maxRules)
 	}
 	for name, t := range d.Tools {
@@ -187,6 +205,11 @@ func (d *Document) validate() error {
 	for i, u := range d.Usage {
 		if u.Into.Tool == "" || u.Action != "ask" && u.Action != "block" {
 			return fmt.Errorf("usage rule %d: must name a tool and the action ask or block", i+1)
+		}
+	}
+	for i, s := range d.Secrets {
+		if s == nil || s.Tool == "" || s.Sink.SinkKind == schema.SinkOther || s.Sink.SinkKind == schema.SinkReasoning {
+			return fmt.Errorf("secrets rule %d: must name a sink and a tool", i+1)
 		}
 	}
 	if d.Inspect != nil {
@@ -283,6 +306,7 @@ type Policy struct {
 	commands []*Command
 	origins  []*OriginRule
 	usage    []*UsageRule
+	secrets  []dualview.SinkRule
 	inspect  *InspectRule
 	digest   schema.Digest
 }
@@ -308,6 +332,9 @@ func New(owner ...[]byte) (*Policy, error) {
 		p.commands = append(slices.Clone(d.Commands), p.commands...) // the first match counts
 		p.origins = append(p.origins, d.Origins...)
 		p.usage = append(p.usage, d.Usage...)
+		for _, s := range d.Secrets {
+			p.secrets = append(p.secrets, dualview.SinkRule{Kind: s.Sink.SinkKind, Tool: s.Tool, Destination: s.Destination})
+		}
 		if d.Inspect != nil {
 			p.inspect = d.Inspect
 		}
@@ -357,6 +384,17 @@ func (p *Policy) FileTrust(file, workspace string) string {
 // says so.
 func (p *Policy) AgentTrusted(agent string) bool {
 	return p.originTrust(origin{kind: "agent", value: agent}) == "trusted"
+}
+
+// AgentBarred reports whether the owner says that an agent is untrusted, by its
+// name or by "host:name": nothing is resolved for it.
+func (p *Policy) AgentBarred(host, agent string) bool {
+	for _, name := range []string{agent, host + ":" + agent} {
+		if p.originTrust(origin{kind: "agent", value: name}) == "untrusted" {
+			return true
+		}
+	}
+	return false
 }
 
 // originTrust applies the precedence: untrusted beats trusted.

@@ -29,6 +29,11 @@ type Call struct {
 	// Attested says that the runner itself ran the call in the agent's view. No
 	// parameter of the call can say so.
 	Attested bool
+	// Distrusted says that nothing of it is to be shown in clear that a type
+	// does not bound, whatever the rules say.
+	Distrusted bool
+	// Secrets finds credentials in a text; nil finds none.
+	Secrets func(text string) [][2]int
 }
 
 // Limits of one result.
@@ -49,6 +54,8 @@ type Result struct {
 	// Bits is an upper bound of what the fields that stayed can tell the reader
 	// about untrusted content.
 	Bits float64
+	// Shown is the text that stayed in clear and that no type bounds.
+	Shown string
 	// Listed says that the tool has a rule. The shape that a host wants back
 	// for another one is not known, so a host that ignores a result of the
 	// wrong shape must not run the tool.
@@ -72,6 +79,9 @@ func (p *Policy) SymboliseResult(ctx context.Context, table *dualview.Table, cal
 	} else {
 		w.root = root
 		w.trust = p.originTrust(w.origin())
+		if call.Distrusted {
+			w.trust = "untrusted"
+		}
 		rule := tool.Result
 		if rule == nil {
 			rule = unlistedRule(root)
@@ -97,7 +107,7 @@ func (p *Policy) SymboliseResult(ctx context.Context, table *dualview.Table, cal
 	if err != nil {
 		return nil, fmt.Errorf("encode a result of %s: %w", call.Tool, err)
 	}
-	return &Result{JSON: out, Symbols: append(symbols, w.recognised...), Bits: w.bits, Listed: listed}, nil
+	return &Result{JSON: out, Symbols: append(symbols, w.recognised...), Bits: w.bits, Shown: strings.TrimSpace(w.shown.String()), Listed: listed}, nil
 }
 
 // SymboliseText replaces a whole text (a message, a prompt's attachment, a
@@ -106,18 +116,26 @@ func (p *Policy) SymboliseText(ctx context.Context, table *dualview.Table, call 
 	w := &walk{ctx: ctx, policy: p, table: table, call: call, tool: Tool{Source: SourceKind{sourceOf(kind)}}}
 	w.from = &origin{kind, from, call.Workspace}
 	w.trust = p.originTrust(*w.from)
+	if call.Distrusted {
+		w.trust = "untrusted"
+	}
 	n := w.visit(str(text), &Rule{}, "text")
 	if w.err != nil {
 		return "", fmt.Errorf("symbolise a text: %w", w.err)
-	}
-	if n.item == 0 {
-		return n.text, nil
 	}
 	symbols, err := table.SymboliseAll(ctx, call.Owner, w.items)
 	if err != nil {
 		return "", fmt.Errorf("symbolise a text: %w", err)
 	}
-	return string(symbols[0]), nil
+	for _, n := range w.pending {
+		n.text = string(symbols[n.item-1])
+	}
+	for _, later := range w.rebuild {
+		if err := later(); err != nil {
+			return "", fmt.Errorf("symbolise a text: %w", err)
+		}
+	}
+	return n.text, nil
 }
 
 // SymboliseWebhook does the same for the payload that came in at a port.
@@ -185,6 +203,7 @@ type walk struct {
 	rebuild    []func() error // once the symbols are known
 	rewrites   []func() error // after those
 	recognised []dualview.Symbol
+	shown      strings.Builder
 	bits       float64
 	bitsLeft   float64
 	err        error
@@ -281,7 +300,7 @@ func (w *walk) hide(n *node, field string) *node {
 			w.bits++
 			return n
 		}
-		return w.symbol(n.text, field)
+		return w.cover(n.text, field)
 	}
 	enc, err := n.encode()
 	if err != nil {
@@ -421,24 +440,13 @@ func (w *walk) show(n *node, field string) *node {
 			w.fail(err)
 			return &node{kind: 'n'}
 		}
-		if len(pieces) == 0 {
-			return n
-		}
-		var b strings.Builder
-		at := 0
-		for _, p := range pieces {
-			b.WriteString(n.text[at:p.Start])
-			b.WriteString(string(p.Symbol))
-			w.recognised = append(w.recognised, p.Symbol)
-			at = p.End
-		}
-		b.WriteString(n.text[at:])
-		return str(b.String())
+		return w.reveal(n.text, field, pieces)
 	case '{':
 		out := &node{kind: '{'}
 		for _, m := range n.members {
-			name := w.show(str(m.name), field)
-			out.members = append(out.members, named{name.text, w.show(m.value, field)})
+			name, i := w.show(str(m.name), field), len(out.members)
+			out.members = append(out.members, named{"", w.show(m.value, field)})
+			w.rebuild = append(w.rebuild, func() error { out.members[i].name = name.text; return nil })
 		}
 		return out
 	case '[':

@@ -52,21 +52,29 @@ func New(ctx context.Context, cfg Config) (*Runner, error) {
 	if r.now == nil {
 		r.now = time.Now
 	}
-	r.box.bwrap = cfg.Bwrap
+	if err := r.open(ctx, cfg.Bwrap); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Probe reports whether a Runner could isolate on this machine.
+func Probe(ctx context.Context) error { return new(Runner).open(ctx, "") }
+
+// open finds bubblewrap and tries out what it makes.
+func (r *Runner) open(ctx context.Context, bwrap string) error {
+	r.box.bwrap = bwrap
 	if r.box.bwrap == "" {
 		var err error
 		if r.box.bwrap, err = exec.LookPath("bwrap"); err != nil {
-			return nil, fmt.Errorf("%w: bubblewrap is missing: apt-get install bubblewrap", ErrIsolation)
+			return fmt.Errorf("%w: bubblewrap is missing: apt-get install bubblewrap", ErrIsolation)
 		}
 	}
 	var err error
 	if r.box.filter, err = filter(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrIsolation, err)
+		return fmt.Errorf("%w: %w", ErrIsolation, err)
 	}
-	if err := r.probe(ctx); err != nil {
-		return nil, err
-	}
-	return r, nil
+	return r.probe(ctx)
 }
 
 // probeScript says what a command in the sandbox can do. Every line must be as

@@ -210,7 +210,7 @@ func (a *Auditor) audit(ctx context.Context, f *schema.Flow, payload string) (re
 	if err != nil {
 		return schema.Report{}, schema.Usage{}, err
 	}
-	use = schema.Usage{Backend: backend, Model: a.set.Name + " " + a.set.Version, Digest: string(a.set.Digest)}
+	use = schema.Usage{Backend: backend, Model: a.set.Name + "@" + a.set.Version, Digest: string(a.set.Digest)}
 	if rep, err = a.report(ctx, f, payload, s, &use); err != nil {
 		return schema.Report{}, schema.Usage{}, err
 	}

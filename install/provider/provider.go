@@ -1,7 +1,8 @@
 // Package provider is a model provider on the loopback interface that plays a
 // script: the model that says exactly what a check needs to be said. It speaks
-// as much of Anthropic's Messages API as Claude Code uses, and keeps what the
-// agent sent, because what reached the model is what a check is about.
+// as much of Anthropic's Messages API as Claude Code uses and of OpenAI's chat
+// completions as OpenClaw uses, and keeps what the agent sent, because what
+// reached the model is what a check is about.
 package provider
 
 import (
@@ -49,10 +50,16 @@ type Server struct {
 	// URL is what the agent takes for the provider's base URL.
 	URL string
 
-	scripts map[string][]Step
 	http    *http.Server
 	mu      sync.Mutex
-	bodies  [][]byte // guarded by mu
+	scripts map[string][]Step // guarded by mu
+	bodies  []asked           // guarded by mu
+}
+
+// asked is one request, and the script that it went on with.
+type asked struct {
+	script string
+	body   []byte
 }
 
 // Start serves scripts, by their names, until ctx ends or Close is called.
@@ -61,9 +68,13 @@ func Start(ctx context.Context, scripts map[string][]Step) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for the agent: %w", err)
 	}
-	s := &Server{URL: "http://" + l.Addr().String(), scripts: scripts}
+	s := &Server{URL: "http://" + l.Addr().String(), scripts: map[string][]Step{}}
+	for name, steps := range scripts {
+		s.scripts[name] = steps
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/messages", s.messages)
+	mux.HandleFunc("POST /v1/chat/completions", s.completions)
 	mux.HandleFunc("POST /v1/messages/count_tokens", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, `{"input_tokens":10}`)
@@ -77,33 +88,66 @@ func Start(ctx context.Context, scripts map[string][]Step) (*Server, error) {
 // Close stops the server.
 func (s *Server) Close() error { return s.http.Close() }
 
+// Add adds a script while the server runs.
+func (s *Server) Add(name string, steps []Step) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.scripts[name] = steps
+}
+
 // Saw reports whether text was in anything that the model was sent.
-func (s *Server) Saw(text string) bool {
+func (s *Server) Saw(text string) bool { return s.SawIn("", text) }
+
+// SawIn is Saw for the requests that went on with one script.
+func (s *Server) SawIn(script, text string) bool {
 	quoted, _ := json.Marshal(text)
 	q := string(quoted[1 : len(quoted)-1])
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, b := range s.bodies {
-		if strings.Contains(string(b), text) || strings.Contains(string(b), q) {
+		if (script == "" || b.script == script) && (strings.Contains(string(b.body), text) || strings.Contains(string(b.body), q)) {
 			return true
 		}
 	}
 	return false
 }
 
+// Around returns what stands around text where the model first saw it, and the
+// script that it was in; for a test's message.
+func (s *Server) Around(text string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.bodies {
+		if i := strings.Index(string(b.body), text); i >= 0 {
+			return b.script + ": …" + string(b.body[max(0, i-600):min(len(b.body), i+200)]) + "…"
+		}
+	}
+	return ""
+}
+
 // Results returns the texts of the tool results in the request that had the
 // most of them, in order.
-func (s *Server) Results() []string {
+func (s *Server) Results() []string { return s.ResultsIn("") }
+
+// ResultsIn is Results for the requests that went on with one script, from
+// where its prompt stands.
+func (s *Server) ResultsIn(script string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var most []string
 	for _, b := range s.bodies {
 		var r request
-		if json.Unmarshal(b, &r) != nil {
+		if script != "" && b.script != script || json.Unmarshal(b.body, &r) != nil {
 			continue
 		}
 		var out []string
 		for _, m := range r.Messages {
+			if script != "" && names(m.Role, m.Content) != "" {
+				out = nil
+			}
+			if m.Role == "tool" {
+				out = append(out, textOf(m.Content))
+			}
 			for _, p := range parts(m.Content) {
 				if p.Type == "tool_result" {
 					out = append(out, textOf(p.Content))
@@ -162,9 +206,9 @@ func textOf(content json.RawMessage) string {
 
 // next finds the script that the last prompt names, and the step that its
 // turn has come to: the number of answers since.
-func (s *Server) next(r *request) Step {
+func (s *Server) next(r *request) (string, Step) {
 	if len(r.Tools) == 0 { // the agent asks for a title, or the like
-		return Say("A title")
+		return "", Say("A title")
 	}
 	name, answers := "", 0
 	for _, m := range r.Messages {
@@ -172,16 +216,42 @@ func (s *Server) next(r *request) Step {
 			answers++
 			continue
 		}
-		for _, p := range parts(m.Content) {
-			if found := scenario.FindStringSubmatch(p.Text); m.Role == "user" && p.Type == "text" && found != nil {
-				name, answers = found[1], 0
-			}
+		if found := names(m.Role, m.Content); found != "" {
+			name, answers = found, 0
 		}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if script := s.scripts[name]; answers < len(script) {
-		return script[answers]
+		return name, script[answers]
 	}
-	return Say("Done.")
+	return name, Say("Done.")
+}
+
+// names returns the script that a person's message names. A host's own words
+// to the model may repeat the message, and do not count.
+func names(role string, content json.RawMessage) string {
+	if role != "user" {
+		return ""
+	}
+	for _, p := range parts(content) {
+		if found := scenario.FindStringSubmatch(p.Text); p.Type == "text" && found != nil && !strings.Contains(p.Text, "BEGIN_OPENCLAW_INTERNAL_CONTEXT") {
+			return found[1]
+		}
+	}
+	return ""
+}
+
+// answer keeps a request and returns its script's next step, and the request's
+// number.
+func (s *Server) answer(r *request, body []byte) (Step, int) {
+	name, step := s.next(r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(r.Tools) > 0 {
+		s.bodies = append(s.bodies, asked{name, body})
+	}
+	return step, len(s.bodies)
 }
 
 func (s *Server) messages(w http.ResponseWriter, req *http.Request) {
@@ -194,13 +264,7 @@ func (s *Server) messages(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, `{"type":"error","error":{"type":"invalid_request_error","message":"not a request"}}`, http.StatusBadRequest)
 		return
 	}
-	s.mu.Lock()
-	if len(r.Tools) > 0 {
-		s.bodies = append(s.bodies, body)
-	}
-	n := len(s.bodies)
-	s.mu.Unlock()
-	step := s.next(&r)
+	step, n := s.answer(&r, body)
 	if r.Stream {
 		stream(w, &r, step, n)
 		return

@@ -5,6 +5,7 @@ import { inbox } from './inbox.js';
 import { feed } from './feed.js';
 import { decision } from './decision.js';
 import { overview } from './overview.js';
+import { rules } from './rules.js';
 
 const main = byId('main');
 let view = null; // {leave, key, event}
@@ -12,8 +13,8 @@ let following = false;
 
 // Each route makes a view: an object with any of leave(), key(event),
 // event(name, data) and route(parts).
-const routes = { '': inbox, q: inbox, decisions: feed, d: decision, overview };
-const navOf = { '': 'inbox', q: 'inbox', decisions: 'decisions', d: 'decisions', overview: 'overview' };
+const routes = { '': inbox, q: inbox, decisions: feed, d: decision, overview, rules };
+const navOf = { '': 'inbox', q: 'inbox', decisions: 'decisions', d: 'decisions', overview: 'overview', rules: 'rules' };
 
 function route() {
   const [path, query = ''] = location.hash.replace(/^#\/?/, '').split('?');
@@ -129,9 +130,9 @@ function used() {
 }
 
 const shortcuts = [
-  ['Inbox', [['j', 'k', 'next and previous'], ['a', 'approve: shows what that unlocks, Enter confirms'], ['d', 'deny'], ['e', 'why: the whole decision'], ['m', 'show the whole payload']]],
+  ['Inbox', [['j', 'k', 'next and previous'], ['a', 'approve: shows what that unlocks, Enter confirms'], ['d', 'deny'], ['n', 'deny and remember it'], ['w', 'write another text and send that'], ['e', 'why: the whole decision'], ['m', 'show the whole payload']]],
   ['Decisions', [['j', 'k', 'next and previous'], ['Enter', 'open'], ['/', 'search'], ['u', 'back to the list']]],
-  ['Everywhere', [['1', '2', '3', 'Inbox, Decisions, Overview'], ['?', 'this list'], ['Esc', 'close']]],
+  ['Everywhere', [['1', '2', '3', '4', 'Inbox, Decisions, Overview, Rules'], ['?', 'this list'], ['Esc', 'close']]],
 ];
 
 function help() {
@@ -150,7 +151,7 @@ document.addEventListener('keydown', (e) => {
     if (e.key === 'Escape') e.target.blur();
     return;
   }
-  const go = { 1: '#/', 2: '#/decisions', 3: '#/overview' }[e.key];
+  const go = { 1: '#/', 2: '#/decisions', 3: '#/overview', 4: '#/rules' }[e.key];
   if (go) location.hash = go;
   else if (e.key === '?') help();
   else if (!view?.key?.(e)) return;

@@ -3,6 +3,7 @@ import { h, show } from './dom.js';
 import { get, hasKey, Offline } from './api.js';
 import { find, ident, payload, sizeText, visible } from './text.js';
 import { beside, jump, marksOf, meters, numbered, signalList } from './question.js';
+import { wrong } from './mark.js';
 import { actions, dateTime, millis, reason, residuals, says, sources, trusts, verdict } from './words.js';
 
 export function decision(main, parts) {
@@ -10,7 +11,7 @@ export function decision(main, parts) {
   const draw = async (id) => {
     try {
       const doc = await get(`decisions/${encodeURIComponent(id)}`);
-      if (!gone) show(main, doc.record.decision ? article(doc) : other(doc.record));
+      if (!gone) show(main, doc.record.decision ? article(doc, () => { if (!gone) draw(id); }) : other(doc.record));
     } catch (err) {
       if (gone || !hasKey()) return;
       show(main, h('div', { class: 'empty' }, h('p', { class: 'big' }, err.status === 404 ? 'There is no such decision in the log.' : err.message),
@@ -32,7 +33,7 @@ export function decision(main, parts) {
 
 const other = (r) => h('div', { class: 'empty' }, h('p', null, `Record ${r.index} is no decision but says: ${r.kind}.`));
 
-function article(doc) {
+function article(doc, again) {
   const r = doc.record;
   const d = r.decision;
   const f = r.flow ?? {};
@@ -55,6 +56,7 @@ function article(doc) {
       row('You asked for', v.intent ? visible(v.intent) : null),
       row('Permissions', v.permissions?.length ? v.permissions.map((p) => [ident(p, 60), ' ']) : null))),
     content(doc, signals),
+    wrong(doc, again),
     findings(d, signals),
     report('Auditor', d.report, v.evidence, d, doc, 0),
     report('Auditor, on the cleaned text', d.second_report, v.second_evidence, d, doc, 1),

@@ -3,15 +3,18 @@
 import { h, show, toast, waiting } from './dom.js';
 import { get, hasKey, now, Offline, post, Refused } from './api.js';
 import { visible } from './text.js';
-import { ago, left, sentence } from './words.js';
+import { agentName, ago, left, sentence } from './words.js';
 import { detail } from './question.js';
 import { approveDialog } from './approve.js';
 import { grants } from './grants.js';
+import { denyDialog } from './mark.js';
+import { editDialog } from './edit.js';
 
 const settle = 400; // milliseconds for which a question must have been on screen before a key answers it
 
 export function inbox(main, parts) {
-  let list = []; // listed questions, the oldest first
+  let list = []; // listed questions, the oldest of each agent first
+  let refused = {}; // by agent: questions that found no place
   let selected = parts[0] === 'q' ? parts[1] : '';
   let shownAt = 0;
   let current = null; // the asked question on screen
@@ -34,6 +37,7 @@ export function inbox(main, parts) {
       const doc = await get('questions');
       if (gone) return;
       list = doc.questions;
+      refused = doc.refused ?? {};
       draw();
       if (!selected && list.length && wide()) open(ids()[0], false);
       else if (selected && !at(selected) && current?.id === selected && !current.answer) refresh();
@@ -48,12 +52,12 @@ export function inbox(main, parts) {
   function draw() {
     waiting(list.length);
     const sorted = groups(list);
-    const shape = JSON.stringify(sorted.map((g) => g.map((l) => l.question.id)));
+    const shape = JSON.stringify([sorted.map((g) => g.map((l) => l.question.id)), refused]);
     if (shape !== drawn) {
       drawn = shape;
       for (const key of made.keys()) if (!at(key.split(' ')[0])) made.delete(key);
       const focused = items.contains(document.activeElement) ? document.activeElement.dataset.id : null;
-      show(items, sorted.length ? sorted.map((g) => group(g)) : h('div', { class: 'empty' }, h('p', { class: 'big' }, 'Nothing waits for you.'),
+      show(items, Object.entries(refused).map(([who, n]) => h('p', { class: 'flood', role: 'status' }, h('b', null, agentName(who) || 'An agent'), ` asked ${n} more ${n === 1 ? 'question' : 'questions'} than it may have waiting; they were refused.`)), sorted.length ? sorted.map((g) => group(g)) : h('div', { class: 'empty' }, h('p', { class: 'big' }, 'Nothing waits for you.'),
         h('p', null, 'When an agent wants to do something that needs your word, it appears here at once.')));
       if (focused) items.querySelector(`[data-id="${CSS.escape(focused)}"]`)?.focus();
     }
@@ -126,10 +130,11 @@ export function inbox(main, parts) {
       const before = current;
       current = doc.question;
       current.scope = doc.grant;
+      current.thresholds = doc.thresholds;
       current.recorded = Boolean(doc.record);
       pane.classList.remove('stale');
       if (before?.id === current.id && before.answer === current.answer && before.recorded === current.recorded) return;
-      show(pane, detail(doc, { approve, deny, back }));
+      show(pane, detail(doc, { approve, edit, deny, remember, back }));
       pane.scrollTop = 0;
       if (!wide()) window.scrollTo(0, 0);
       shownAt = performance.now();
@@ -159,12 +164,24 @@ export function inbox(main, parts) {
     if (ready()) answer(current.id, 'deny').catch(() => {}); // it has said why
   }
 
-  async function answer(id, word, grant) {
+  function edit(from) {
+    if (!ready()) return;
+    const { id } = current;
+    editDialog(current, current.thresholds, from, (text) => answer(id, 'approve', undefined, undefined, text));
+  }
+
+  function remember() {
+    if (!ready()) return;
+    const { id } = current;
+    denyDialog(current, (how) => answer(id, 'deny', undefined, how));
+  }
+
+  async function answer(id, word, grant, remember, instead) {
     const order = ids();
     const next = order[order.indexOf(id) + 1] ?? order[order.indexOf(id) - 1] ?? '';
     try {
-      await post(`questions/${encodeURIComponent(id)}`, grant ? { answer: word, grant } : { answer: word });
-      toast(word === 'approve' ? 'Approved. The agent may do exactly this when it tries again.' : 'Denied. The agent is told no.');
+      await post(`questions/${encodeURIComponent(id)}`, { answer: word, grant, remember, instead });
+      toast(instead !== undefined ? 'Approved. Your text goes on in place of the original when the agent tries again.' : word === 'approve' ? 'Approved. The agent may do exactly this when it tries again.' : remember ? 'Denied, and refused from now on. It is listed under Rules.' : 'Denied. The agent is told no.');
       list = list.filter((l) => l.question.id !== id);
       if (selected === id) selected = wide() ? next : '';
       draw();
@@ -242,6 +259,8 @@ export function inbox(main, parts) {
       else if (e.key === 'k' || e.key === 'ArrowUp' && e.target === document.body) move(-1);
       else if (e.key === 'a') approve();
       else if (e.key === 'd') deny();
+      else if (e.key === 'n') remember();
+      else if (e.key === 'w' && current?.flow) edit(current.rewrite ?? current.flow.payload);
       else if (e.key === 'u' && selected) back();
       else if (e.key === 'e' && current) location.hash = `#/d/${encodeURIComponent(current.decision_id)}`;
       else if (e.key === 'm') pane.querySelector('.more')?.click();

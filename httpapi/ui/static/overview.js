@@ -114,7 +114,7 @@ function counts(doc) {
     const bar = h('span', { class: 'cbar', 'aria-hidden': 'true' }, h('span', { class: 'all' }), h('span', { class: 'stop' }));
     bar.style.setProperty('--all', r.flows / rows[0].flows);
     bar.style.setProperty('--stop', r.stopped / rows[0].flows);
-    return h('li', null, h('span', { class: 'cname' }, name(r.name)), h('span', { class: 'cnum' }, r.flows, h('span', { class: 'dim' }, r.stopped ? `, ${r.stopped} stopped` : '')), bar);
+    return h('li', null, h('span', { class: 'cname' }, name(r.name)), h('span', { class: 'cnum' }, r.flows, h('span', { class: 'dim' }, r.stopped ? `, ${r.stopped} stopped` : '', r.false_alarms ? `, ${r.false_alarms} of them false (${Math.round(100 * r.false_alarms / Math.max(r.stopped, 1))} %)` : '')), bar);
   }))) : null);
   const parts = [list('Rules that matched', doc.rules, (n) => h('code', null, n)), list('Reasons', doc.reasons, reason)].filter(Boolean);
   return parts.length ? h('section', { class: 'two' }, parts) : null;
@@ -136,6 +136,7 @@ function record(doc, verify) {
       ' ', h('button', { class: 'small', click: verify }, 'Verify now')),
     h('dt', null, 'Signed root'), h('dd', null, h('code', { class: 'id' }, l.checkpoint.split('\n')[2] ?? '')),
     h('dt', null, 'Verifier key'), h('dd', null, h('code', { class: 'id' }, l.verifier)),
+    doc.storage?.length ? [h('dt', null, 'Storage'), h('dd', null, sizeText(doc.storage.reduce((n, x) => n + x.bytes, 0)), h('span', { class: 'dim' }, ': ', doc.storage.filter((x) => x.bytes > 0).slice(0, 6).map((x) => `${x.name} ${sizeText(x.bytes)}`).join(', ')))] : null,
     doc.policy ? [h('dt', null, 'Policy'), h('dd', null, ident(doc.policy.source), ' ', h('code', { class: 'id dim' }, doc.policy.digest))] : null));
 }
 

@@ -2,9 +2,10 @@
 import { h } from './dom.js';
 import { find, ident, payload, sizeText, visible } from './text.js';
 import { diff } from './diff.js';
+import { editable } from './edit.js';
 import { ago, bodyLabel, codes, left, meter, reason, residuals, sentence, sources, trusts } from './words.js';
 
-/** detail shows an asked question; on.approve, on.deny, on.back act on it. */
+/** detail shows an asked question; on.approve, on.edit, on.deny, on.remember, on.back act on it. */
 export function detail(doc, on) {
   const q = doc.question;
   const f = q.flow;
@@ -17,10 +18,11 @@ export function detail(doc, on) {
       h('p', { class: 'meta' }, `asked ${ago(q.created)}`, f?.session?.id ? [' · session ', ident(f.session.id, 40)] : null,
         ' · ', h('a', { href: `#/d/${encodeURIComponent(q.decision_id)}` }, 'how it was decided'))),
     open ? null : outcome(q),
-    f ? [effect(f, signals, q.report), why(q, signals, doc.thresholds, doc.message), origin(f), rewrite(f, q)] : h('p', { class: 'note' }, 'Its content has been deleted.'),
+    f ? [effect(f, signals, q.report), why(q, signals, doc.thresholds, doc.message), origin(f), rewrite(f, q, open ? on.edit : null)] : h('p', { class: 'note' }, 'Its content has been deleted.'),
     open ? h('footer', { class: 'answer' },
       h('button', { class: 'primary', click: on.approve }, 'Approve…', h('kbd', null, 'a')),
       h('button', { class: 'deny', click: on.deny }, 'Deny', h('kbd', null, 'd')),
+      h('button', { class: 'quiet', click: on.remember }, 'Deny and remember…'),
       h('span', { class: 'silence' }, h('span', { class: 'left', 'data-until': q.expires }, left(q.expires), ' left'), h('span', { class: 'wideonly' }, '; silence is a no'))) : null);
 }
 
@@ -101,11 +103,14 @@ function origin(f) {
       f.intent ? [h('dt', null, 'You asked for'), h('dd', null, visible(f.intent))] : null));
 }
 
-function rewrite(f, q) {
-  if (typeof q.rewrite !== 'string') return null;
+function rewrite(f, q, edit) {
+  const safer = typeof q.rewrite === 'string';
+  const from = safer ? q.rewrite : f.payload;
+  const button = edit && editable(from) ? h('p', null, h('button', { class: 'small', click: () => edit(from) }, safer ? 'Edit it and send that…' : 'Send another text instead…', h('kbd', null, 'w'))) : null;
+  if (!safer) return button ? h('section', null, button) : null;
   return h('section', null, h('h3', null, 'A safer version'),
     h('p', { class: 'note' }, 'The auditor would have passed on the text on the right. Approving passes on the original.'),
-    beside(f.payload, q.rewrite));
+    beside(f.payload, q.rewrite), button);
 }
 
 const maxDiff = 64 << 10; // characters of either text that are compared

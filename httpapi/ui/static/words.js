@@ -28,6 +28,8 @@ export const residuals = {
 const reasons = {
   hard_rule: 'A hard rule matched', owner_rule: 'Your policy says so', rule_failed: 'A rule of your policy failed', no_policy: 'There is no policy',
   approved: 'You approved it', denied: 'You denied it', granted: 'An approval of yours covers it', ask_failed: 'You could not be asked', ask_missing: 'Nobody can be asked',
+  approved_edit: 'You approved your own text in its place', edit_fine: 'You had a text checked; it would pass', edit_doubtful: 'You had a text checked; it would not pass',
+  refused: 'You refused it for good', suppressed: 'A suppression of yours covers it',
   auditor_allow: 'The auditor found nothing wrong', auditor_block: 'The auditor found it harmful', auditor_defer: 'The auditor wants your word',
   auditor_rewrite: 'The auditor took something out', auditor_missing: 'No auditor is set up', auditor_not_ready: 'The auditor was not ready',
   auditor_timeout: 'The auditor took too long', auditor_malformed: 'The auditor’s answer made no sense', auditor_cancelled: 'The caller gave up',
@@ -107,6 +109,7 @@ export const bodyLabel = (kind) => ({ exec: 'Command', message: 'Message', web: 
 
 export function left(until) {
   const s = Math.max(0, Math.round((Date.parse(until) - now()) / 1000));
+  if (s >= 2 * 86400) return `${Math.floor(s / 86400)} days`;
   if (s >= 3600) return s % 3600 < 60 ? `${Math.floor(s / 3600)} h` : `${Math.floor(s / 3600)} h ${Math.floor(s % 3600 / 60)} min`;
   if (s >= 600) return `${Math.floor(s / 60)} min`;
   return `${Math.floor(s / 60)}:${String(s % 60).padStart(2, '0')}`;

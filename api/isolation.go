@@ -1,0 +1,111 @@
+package api
+
+import (
+	"errors"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"example.org/auditd/schema"
+)
+
+// ErrNoSuch means that there is no such symbol, view or state.
+var ErrNoSuch = errors.New("there is no such symbol, view or state")
+
+// Inspection is a question about symbols to a model that decides nothing.
+type Inspection struct {
+	Host     string   `json:"host"`
+	Agent    string   `json:"agent"`
+	Session  string   `json:"session"`
+	CallID   string   `json:"call_id,omitempty"`
+	Symbols  []string `json:"symbols"`
+	Question string   `json:"question"`
+	// Schema is the answer's form; none means one text.
+	Schema jsontext.Value `json:"schema,omitempty"`
+}
+
+// RuleChange lists the owner's rules of isolation, or proposes to change one.
+// A change is a question to a person.
+type RuleChange struct {
+	Host    string         `json:"host"`
+	Agent   string         `json:"agent"`
+	Session string         `json:"session"`
+	CallID  string         `json:"call_id,omitempty"`
+	Ticket  string         `json:"ticket,omitempty"`
+	Op      string         `json:"op"`             // add, list or del
+	Kind    string         `json:"kind"`           // trust or usage
+	Rule    jsontext.Value `json:"rule,omitempty"` // of add
+	ID      string         `json:"id,omitempty"`   // of del
+	Why     string         `json:"why,omitempty"`
+}
+
+// Symbol is what is known about a symbol.
+type Symbol struct {
+	Symbol  string            `json:"symbol"`
+	Created time.Time         `json:"created"`
+	Size    int64             `json:"size"`
+	Secret  bool              `json:"secret"`
+	Kind    schema.SourceKind `json:"kind"`
+	Trust   schema.Trust      `json:"trust"`
+	Tool    string            `json:"tool,omitempty"`
+	Field   string            `json:"field,omitempty"`
+	Origin  string            `json:"origin,omitempty"`
+	Agent   string            `json:"agent,omitempty"`
+	Parents []string          `json:"parents,omitempty"`
+	// Value is the original, for the owner alone. A value that is no text has
+	// its odd bytes replaced; one over a mebibyte is left out.
+	Value *string `json:"value,omitempty"`
+}
+
+// View is a workspace that agents see their own tree of.
+type View struct {
+	ID   string `json:"id"`
+	Root string `json:"root"`
+}
+
+// ViewList are the views.
+type ViewList struct {
+	Views []View `json:"views"`
+}
+
+// ViewState is a state that a view can go back to.
+type ViewState struct {
+	ID      string    `json:"id"`
+	Time    time.Time `json:"time"`
+	Message string    `json:"message"`
+}
+
+// ViewLog are a view's states, the youngest first.
+type ViewLog struct {
+	States []ViewState `json:"states"`
+}
+
+// ViewText is a file of a state, or a patch, as the agent saw it.
+type ViewText struct {
+	Text string `json:"text"`
+}
+
+// ViewConflict is a change of the agent that did not land.
+type ViewConflict struct {
+	Path   string    `json:"path"`
+	Time   time.Time `json:"time"`
+	Reason string    `json:"reason"`
+	Human  string    `json:"human,omitempty"` // names of both versions in the history
+	Agent  string    `json:"agent,omitempty"`
+}
+
+// ViewConflicts are a view's conflicts, the youngest first.
+type ViewConflicts struct {
+	Conflicts []ViewConflict `json:"conflicts"`
+}
+
+// ViewRevert asks to go back to a state.
+type ViewRevert struct {
+	State string `json:"state"`
+}
+
+// ViewReverted says what going back did.
+type ViewReverted struct {
+	ToHuman   int            `json:"to_human"` // files of the person that changed
+	Conflicts []ViewConflict `json:"conflicts"`
+}
