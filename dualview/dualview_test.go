@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +54,29 @@ func mustSymbolise(t testing.TB, table *Table, value string) Symbol {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// Property 08: a caller that goes away in the middle fails alone; the table goes
+// on.
+func TestProperty08CancelledCallsFailAlone(t *testing.T) {
+	table := testTable(t, t.TempDir())
+	for i := range 200 {
+		ctx, cancel := context.WithCancel(t.Context())
+		stop := make(chan struct{})
+		go func() {
+			for range i * 50 {
+				runtime.Gosched()
+			}
+			cancel()
+			close(stop)
+		}()
+		s, err := table.Symbolise(ctx, "ann", fmt.Appendf(nil, "value %d", i), web)
+		if (err == nil) != (s != "") {
+			t.Fatalf("symbol %q with %v", s, err)
+		}
+		<-stop
+		mustSymbolise(t, table, fmt.Sprint("after ", i))
+	}
 }
 
 func mustResolve(t testing.TB, table *Table, text string, c Context) string {

@@ -1,6 +1,7 @@
 package dualview
 
 import (
+	"slices"
 	"unicode"
 	"unicode/utf8"
 
@@ -55,6 +56,25 @@ func foldRune(r rune) string {
 // every folded byte, the offset in text that it came from.
 func (f *folder) fold(dst, text []byte, pos *[]int32) []byte {
 	for i := 0; i < len(text); {
+		if pos == nil && f.ascii[text[i]] != special {
+			// Most text is ASCII, of which nearly every sixth byte is dropped, in
+			// no order that a processor could guess: so there is no branch for it.
+			dst = slices.Grow(dst, len(text)-i)
+			room, n := dst[len(dst):cap(dst)], 0
+			for _, c := range text[i:] {
+				c = f.ascii[c]
+				if c == special {
+					break
+				}
+				room[n] = c
+				n += int((c + 0x7f) >> 7) // 0 for drop, else 1: folded bytes are ASCII
+				i++
+			}
+			dst = dst[:len(dst)+n]
+			if i == len(text) {
+				break
+			}
+		}
 		c := f.ascii[text[i]]
 		if c > special {
 			dst = append(dst, c)

@@ -127,36 +127,65 @@ func cmpUint(a, b uint64) int {
 // shingles returns the kept shingles of a value. It needs no lock.
 func (x *index) shingles(value []byte) []shingle {
 	folded := x.fold(make([]byte, 0, len(value)+16), value, nil)
-	return x.keep(make([]shingle, 0, len(folded)/16+8), folded)
+	kept := x.keep(make([]shingle, 0, len(folded)/16+8), folded)
+	ordered := make([]shingle, len(kept))
+	for i, at := range byBucket(kept) {
+		ordered[i] = kept[at]
+	}
+	return ordered
+}
+
+// byBucket returns in which order to look shingles up: by the first bits of
+// their keys, and within these as they are. Filter, memory table and segments
+// are laid out by these bits, so that one look stays near to the one before; in
+// any other order almost each of them waits for the memory.
+func byBucket(kept []shingle) []uint32 {
+	order := make([]uint32, len(kept))
+	var starts [1<<memoryBits + 1]uint32
+	for i := range kept {
+		starts[kept[i].key>>(64-memoryBits)+1]++
+	}
+	for b := 1; b < len(starts); b++ {
+		starts[b] += starts[b-1]
+	}
+	for i := range kept {
+		at := &starts[kept[i].key>>(64-memoryBits)]
+		order[*at] = uint32(i)
+		*at++
+	}
+	return order
 }
 
 // add puts a value's shingles into the index, apart from those that belong to
 // text that was trusted before. The caller serialises adds by ascending ids.
 func (x *index) add(content int64, kept []shingle) {
-	x.insert(content, kept, func(have []entry) bool { return !slices.ContainsFunc(have, isTrusted) })
+	x.insert(content, kept, func(key uint64, have []entry) bool {
+		// The filter of trusted keys rules most of them out without a look.
+		return !x.trusted.has(key) || !slices.ContainsFunc(x.lookup(have, maxPlaces, key), isTrusted)
+	})
 }
 
 // addTrusted remembers text as trusted, apart from what is already known to
 // come from a value: what was untrusted first stays so.
 func (x *index) addTrusted(kept []shingle) {
-	x.insert(trustedContent, kept, func(have []entry) bool { return len(have) == 0 })
+	x.insert(trustedContent, kept, func(key uint64, have []entry) bool { return len(x.lookup(have, 1, key)) == 0 })
 }
 
 func isTrusted(e entry) bool { return e.content == trustedContent }
 
-func (x *index) insert(content int64, kept []shingle, want func(have []entry) bool) {
+// insert adds those of kept that are new or that want wants. have is room for a
+// lookup.
+func (x *index) insert(content int64, kept []shingle, want func(key uint64, have []entry) bool) {
 	if content > 1<<32-1 {
 		// Four thousand million values. Recognition would end here, silently.
 		panic("dualview: the content index is full")
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	var have []entry
+	have := make([]entry, 0, maxPlaces)
 	for _, s := range kept {
-		if !x.filter.addNew(s.key) {
-			if have = x.lookup(have[:0], maxPlaces, s.key); !want(have) {
-				continue
-			}
+		if !x.filter.addNew(s.key) && !want(s.key, have) {
+			continue
 		}
 		if content == trustedContent {
 			x.trusted.add(s.key)

@@ -156,10 +156,24 @@ func (t *Table) known(ctx context.Context, text []byte) ([]Span, error) {
 func (x *index) candidates(kept []shingle) []hit {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	var hits []hit
-	for _, s := range kept {
-		if x.filter.has(s.key) {
-			hits = append(hits, hit{shingle: s, maybeTrusted: x.trusted.has(s.key)})
+	const maybe, maybeTrusted = 1, 2
+	found, n := make([]uint8, len(kept)), 0
+	for _, i := range byBucket(kept) {
+		if key := kept[i].key; x.filter.has(key) {
+			found[i] = maybe
+			n++
+			if x.trusted.has(key) {
+				found[i] |= maybeTrusted
+			}
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	hits := make([]hit, 0, n)
+	for i, s := range kept {
+		if found[i] != 0 {
+			hits = append(hits, hit{shingle: s, maybeTrusted: found[i]&maybeTrusted != 0})
 		}
 	}
 	return hits

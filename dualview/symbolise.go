@@ -137,13 +137,22 @@ func (t *Table) encodeProvenance(p *Provenance) ([]byte, []symbolID, error) {
 func (t *Table) withWrite(ctx context.Context, f func(*sql.Tx) error, done func()) error {
 	t.writing.Lock()
 	defer t.writing.Unlock()
-	tx, err := t.write.BeginTx(ctx, nil)
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	// The transaction itself must not be cancelled: database/sql would throw the
+	// connection away with it, and every later write would fail. Its statements
+	// are.
+	tx, err := t.write.BeginTx(context.WithoutCancel(ctx), nil)
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
 	defer tx.Rollback() // does nothing after a commit
 	if err := f(tx); err != nil {
 		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("before the commit: %w", err)
 	}
 	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("commit: %w", err)

@@ -344,7 +344,10 @@ func TestProperty08SymboliseFailsClosed(t *testing.T) {
 		}
 	}
 	r, err := p.SymboliseResult(t.Context(), table, call("web_search", `{}`), []byte(many))
-	if err != nil || strings.Contains(string(r.JSON), "ignore") || len(r.Symbols) > maxSymbols {
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(r.JSON), "ignore") || len(r.Symbols) > maxSymbols {
 		t.Errorf("many results: %d symbols, %v", len(r.Symbols), err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"example.org/auditd/dualview"
 	"example.org/auditd/inference"
 	"example.org/auditd/schema"
 )
@@ -149,12 +150,20 @@ func TestProperty25LargeValuesAreChunked(t *testing.T) {
 
 // What would need more calls than are allowed is refused before any of them.
 func TestProperty25TooLargeIsRefused(t *testing.T) {
-	for name, value := range map[string]string{"two calls": strings.Repeat("some words ", 1000), "far over": strings.Repeat("some words ", 100000)} {
+	for name, values := range map[string][]string{
+		"a large one": {strings.Repeat("some words ", 1000)},
+		"far over":    {strings.Repeat("some words ", 100000)},
+		"together":    {strings.Repeat("some words ", 100), strings.Repeat("more words ", 100), strings.Repeat("other words ", 100)},
+	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnv(t, "", func(c *Config) { c.Calls = 2 })
 			e.model.window = 1500
 			e.model.reply = says(`{"result":"x"}`)
-			out := e.q.Event(t.Context(), e.request("What?", "", e.symbol(value)))
+			var symbols []dualview.Symbol
+			for _, v := range values {
+				symbols = append(symbols, e.symbol(v))
+			}
+			out := e.q.Event(t.Context(), e.request("What?", "", symbols...))
 			if out.Action != schema.Block || out.Reason != "inspect_too_large" || len(e.model.asked()) != 0 {
 				t.Errorf("%+v, %d calls", out, len(e.model.asked()))
 			}

@@ -138,6 +138,7 @@ func TestProperty24AnswersBecomeSymbols(t *testing.T) {
 		{"", nil, outcomeBits},
 		{allClear, map[string]string{"urgent": "true", "kind": `"offer"`, "days": "14"}, outcomeBits + 1 + 1 + policy.RangeBits(0, 30)},
 		{"inspect: {clear: true, bits: 2}\n", map[string]string{"urgent": "true", "kind": `"offer"`}, outcomeBits + 2},
+		{"inspect: {clear: true, bits: 1}\n", map[string]string{"kind": `"offer"`}, outcomeBits + 1},
 		{"inspect: {clear: true, session_bits: 4}\n", nil, outcomeBits},
 	} {
 		e := newEnv(t, c.rules)
@@ -376,7 +377,7 @@ func checkFence(t testing.TB, prompt string, want []string) {
 		t.Fatalf("%d fences, %d values", len(got), len(want))
 	}
 	for i := range want {
-		if w := strings.ToValidUTF8(want[i], "\ufffd"); strings.ToValidUTF8(got[i], "\ufffd") != w && len(w) == len(want[i]) {
+		if got[i] != string([]rune(want[i])) { // U+FFFD for each byte that is no UTF-8
 			t.Fatalf("value %d came out as %q", i, got[i])
 		}
 	}
