@@ -101,21 +101,7 @@ func (h *hook) answer(o schema.Outcome) answer {
 	}
 }
 
-// howToApprove says what the owner types and the agent does then.
-func howToApprove(o schema.Outcome) string {
-	if o.Action != schema.DeferToHuman {
-		return ""
-	}
-	var ids string
-	for _, d := range o.Decisions {
-		if d.Question != "" {
-			ids += " " + d.Question
-		}
-	}
-	if ids == "" {
-		return ""
-	}
-	return " The owner approves it with `auditd approve" + ids + "` in a terminal; then repeat exactly the same call."
-}
-
 func isObject(v []byte) bool { return len(v) > 0 && v[0] == '{' }
+
+// howToApprove says what the owner types and the agent does then.
+func howToApprove(o schema.Outcome) string { return o.HowToApprove("repeat exactly the same call") }

@@ -81,16 +81,5 @@ func explain(o schema.Outcome) string {
 	if text == "" {
 		text = "Blocked."
 	}
-	if o.Action == schema.DeferToHuman {
-		ids := ""
-		for _, d := range o.Decisions {
-			if d.Question != "" {
-				ids += " " + d.Question
-			}
-		}
-		if ids != "" {
-			text += " The owner approves it with `auditd approve" + ids + "` in a terminal; then repeat exactly the same call."
-		}
-	}
-	return "auditd: " + text
+	return "auditd: " + text + o.HowToApprove("repeat exactly the same call")
 }

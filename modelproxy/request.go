@@ -284,18 +284,7 @@ func explain(o schema.Outcome) string {
 	if text == "" {
 		text = "Blocked."
 	}
-	if o.Action == schema.DeferToHuman {
-		ids := ""
-		for _, d := range o.Decisions {
-			if d.Question != "" {
-				ids += " " + d.Question
-			}
-		}
-		if ids != "" {
-			text += " The owner approves it with `auditd approve" + ids + "` in a terminal; then exactly the same may be tried again."
-		}
-	}
-	return text
+	return text + o.HowToApprove("exactly the same may be tried again")
 }
 
 const withheld = "[withheld by auditd] "

@@ -107,6 +107,24 @@ type Outcome struct {
 	Decisions []Decision `json:"decisions,omitempty"`
 }
 
+// HowToApprove says, after Message, what the owner types and what the agent does
+// then, such as "repeat exactly the same call"; empty when nobody is asked.
+func (o *Outcome) HowToApprove(then string) string {
+	if o.Action != DeferToHuman {
+		return ""
+	}
+	ids := ""
+	for i := range o.Decisions {
+		if q := o.Decisions[i].Question; q != "" {
+			ids += " " + q
+		}
+	}
+	if ids == "" {
+		return ""
+	}
+	return " The owner approves it with `auditd approve" + ids + "` in a terminal; then " + then + "."
+}
+
 // ReasonNothingHidden is the reason of an outcome that replaces a result by one
 // with the same content: paths at most are other ones. A host that shows the
 // original instead shows nothing that it should not.

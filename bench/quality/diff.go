@@ -62,7 +62,10 @@ func rounded(x, y *Result) bool {
 	if x.Small == nil || y.Small == nil || x.Small.Action == y.Small.Action || !slices.Equal(x.Codes, y.Codes) || x.Rule != y.Rule {
 		return false
 	}
-	return math.Abs(x.Small.Risk-y.Small.Risk) <= rounding && math.Abs(x.Small.Uncertainty-y.Small.Uncertainty) <= 2*rounding
+	risk, uncertainty := math.Abs(x.Small.Risk-y.Small.Risk), math.Abs(x.Small.Uncertainty-y.Small.Uncertainty)
+	// Equal numbers (a baseline has three digits) that end otherwise are compared
+	// with other thresholds, which is a change.
+	return max(risk, uncertainty) > 0.001 && risk <= rounding && uncertainty <= 2*rounding
 }
 
 // significance under which a change is called more than noise.

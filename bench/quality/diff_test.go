@@ -47,8 +47,9 @@ func TestCompare(t *testing.T) {
 		worse, rounded int
 	}{
 		{"on a threshold", small(schema.Allow, 0.48), 0, 1},
+		{"the same numbers: another threshold", small(schema.Allow, 0.5), 1, 0},
 		{"other numbers", small(schema.Allow, 0.3), 1, 0},
-		{"other findings", small(schema.Allow, 0.5, schema.ExternalSink), 1, 0},
+		{"other findings", small(schema.Allow, 0.48, schema.ExternalSink), 1, 0},
 		{"no numbers", run("1"), 1, 0},
 	} {
 		c := Compare(small(schema.Block, 0.5), tt.b).Changes[0]

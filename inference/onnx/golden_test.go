@@ -92,7 +92,7 @@ func TestGolden(t *testing.T) {
 	// Equal runtimes agree to 1e-4; processors and versions round the
 	// activations differently (training's contract).
 	const tolerance = 0.05
-	worst := 0.0
+	worst, here := 0.0, 0.0 // of all texts, of this one
 	near := func(note, what string, got float32, want float64) {
 		t.Helper()
 		// The distance as a probability: logits far out may differ more.
@@ -100,6 +100,7 @@ func TestGolden(t *testing.T) {
 		if what == "decision" {
 			d = math.Abs(sigmoid(float64(got)) - sigmoid(want))
 		}
+		here = max(here, d)
 		if worst = max(worst, d); !(d <= tolerance) {
 			t.Errorf("%s: %s is %v, want %v", note, what, got, want)
 		}
@@ -109,6 +110,7 @@ func TestGolden(t *testing.T) {
 	defer l.close()
 	for _, g := range all {
 		f := g.flow(t)
+		here = 0
 		if err := a.cut(j, f, g.payload()); err != nil {
 			t.Fatal(err)
 		}
@@ -155,8 +157,13 @@ func TestGolden(t *testing.T) {
 		}
 		s := a.merge(j)
 		near(g.Note, "probability", float32(s.P()), g.P)
-		// A token on the threshold falls to either side on another processor.
-		if f1 := overlap(len(g.payload()), s.Spans, g.Spans); f1 < 0.85 {
+		// Where the numbers agree, so do the spans, to the byte. A processor that
+		// rounds otherwise may let a token on the threshold fall to the other side.
+		least := 1.0
+		if here > 1e-3 {
+			least = 0.85
+		}
+		if f1 := overlap(len(g.payload()), s.Spans, g.Spans); f1 < least {
 			t.Errorf("%s: spans %v, want %v: F1 %.2f", g.Note, s.Spans, g.Spans, f1)
 		}
 	}
