@@ -27,6 +27,7 @@ check: ## Check formatting and run go vet
 	@out=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go')); \
 	if [ -n "$$out" ]; then echo "not formatted:" >&2; echo "$$out" >&2; exit 1; fi
 	$(GO) vet ./...
+	$(GO) vet -tags 'integration agents' ./...
 
 deps: ## Fetch what is missing, pinned and checked: modules, ONNX Runtime
 	@command -v gcc >/dev/null || { echo "gcc is needed: apt-get install gcc libc6-dev" >&2; exit 1; }

@@ -113,7 +113,7 @@ func TestRealTruncation(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("told nothing, the server counts %d of 3000 tokens", resp.PromptEvalCount)
-	if err := b.checkCounts("", resp); inference.CauseOf(err) != inference.CauseTruncated {
+	if err := b.checkCounts(&inference.Completion{Output: 8}, resp); inference.CauseOf(err) != inference.CauseTruncated {
 		t.Errorf("a cut prompt was not found out: %v", err)
 	}
 	// A long payload is refused before it is sent, or spread over windows.
@@ -296,7 +296,7 @@ func TestRealInvalidRates(t *testing.T) {
 			if hasForm(resp.Message.Content) {
 				form++
 			}
-			if err := b.checkCounts(ps[0].System, resp); err != nil {
+			if err := b.checkCounts(&inference.Completion{System: ps[0].System, Output: b.cfg.MaxOutput}, resp); err != nil {
 				causes[inference.CauseOf(err).String()]++
 				continue
 			}
