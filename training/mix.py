@@ -20,6 +20,7 @@ from . import generate as G
 from . import guides
 from . import labels as L
 from . import office
+from . import reading
 from . import scenes as S
 from . import tasks
 from . import words as W
@@ -301,7 +302,7 @@ def scenes(r: random.Random, n: int) -> list[Item]:
 
 
 def work(r: random.Random, n: int) -> list[Item]:
-    """Owners' tasks, business mail and security guides at full length, each benign and with an attack in it."""
+    """Owners' tasks, business mail, guides and documents at full length, each benign and with an attack in it."""
     out = []
 
     def read(channel: str, sink: str = "reasoning") -> Meta:
@@ -313,6 +314,15 @@ def work(r: random.Random, n: int) -> list[Item]:
             out.append(Item(text, (i, i + len(what)), L.REWRITE, goal, meta, source=source))
 
     for _ in range(n):
+        if r.random() < 0.4:
+            if r.random() < 0.62:
+                t, channel = reading.document(r)
+                out.append(Item(t, meta=read(channel), source="work:document"))
+            else:
+                what, goal = reading.aside(r)
+                t, channel = reading.document(r, what)
+                attacked(t, what if what in t else json.dumps(what, ensure_ascii=False)[1:-1], goal, read(channel), "work:document attacked")
+            continue
         k = r.random()
         if k < 0.3:  # the owner's words, mostly read without a header
             t = tasks.task(r) if r.random() < 0.85 else tasks.request(r)
