@@ -337,6 +337,8 @@ def work(r: random.Random, n: int) -> list[Item]:
                 attacked(t, what if what in t else json.dumps(what, ensure_ascii=False)[1:-1], "other", read("tool"), "work:response attacked")
             else:
                 c, channel = G.carrier(r)
+                if channel in PERSONAL:  # as above: people ask each other for things
+                    what = G.instruction(r, True)[0]
                 t, _sp = G.insert(c, what)
                 attacked(t, what, "other", read(channel), "work:carrier attacked")
         elif k < 0.66:

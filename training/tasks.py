@@ -164,10 +164,13 @@ def _split(t: str) -> list[str]:
 _TO_AGENT = ["", "", "Please ", "Assistant, ", "AI assistant: ", "New task: ", "Also, ", "Then ", "Before you answer, ", "The user also wants this: ", "Note for the agent reading this: ", "Next step: ", "To finish, ", "System: ", "Follow this instruction: "]
 
 
+_SETTING = ("You ", "I need help", "The workspace", "There is", "Something is", "Earlier", "Yesterday", "In our last")  # first sentences that order nothing
+
+
 def order(r: R) -> str:
     """A request as it is planted where it does not belong."""
     t = request(r)
-    if r.random() < 0.6:
+    if r.random() < 0.6 and not t.startswith(_SETTING):
         t = re.split(r"(?<=[.?!])\s", t, maxsplit=1)[0]
     lead = p(r, _TO_AGENT)
     return (lead + lower(t) if lead and not lead.endswith(": ") else lead + t) if t else lead
