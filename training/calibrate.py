@@ -52,8 +52,8 @@ def stage1_threshold(model: infer.Model, first, recs: list[dict], raws: list[inf
     t, b, need = cfg["temperature"], cfg["window_bias"], np.log(cfg["thresholds"]["stop"] / (1 - cfg["thresholds"]["stop"]))
     worst, benign = [], []
     for rec, raw in zip(recs, raws):
-        ids, starts = model.windows(payload(rec))[3], model.windows(payload(rec))[6]
-        sc = np.array([first.score(ids[a : a + model.window]) for a in starts])
+        _, _, _, ids, _, head, starts = model.windows(payload(rec))
+        sc = np.array([first.score(ids[a : a + model.width(head, ids)]) for a in starts])
         if rec["kind"] == "attack":
             z = infer.attack_logit(raw.logits) / t - b * np.log(min(raw.n, infer.MAX_BIAS_WINDOWS))
             if (z >= need).any():

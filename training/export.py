@@ -22,7 +22,7 @@ from onnx import numpy_helper as NH
 from .model import LEVELS
 
 OPSET = 17
-POSITIONS = 256  # 2 + 48 header + 192 window + 1, rounded up
+POSITIONS = 256  # of the longest row; a header of 48 and a window of 192 fit it
 MS = "com.microsoft"
 
 

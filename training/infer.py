@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .export import POSITIONS
 from .record import NEUTRAL, STRIDE, WINDOW, Meta, Tokenizer, assemble, prepared_payload, window_starts
 
 
@@ -62,21 +63,25 @@ class Model:
     def windows(self, data: bytes, meta: Meta = NEUTRAL):
         s, st, en, ids, off = prepared_payload(self.tok, data)
         head = self.tok.header(meta)
-        starts = window_starts(len(ids), self.window, self.stride)
+        starts = window_starts(len(ids), self.width(head, ids), self.stride)
         return s, st, en, ids, off, head, starts
+
+    def width(self, head: list[int], ids: list[int]) -> int:
+        """Payload tokens of a window: all, if they fit one row with the header."""
+        return max(self.window, len(ids)) if len(head) + len(ids) + 3 <= POSITIONS else self.window
 
     def run(self, data: bytes, meta: Meta = NEUTRAL) -> Raw:
         s, st, en, ids, off, head, starts = self.windows(data, meta)
-        n = len(starts)
+        n, width = len(starts), self.width(head, ids)
         if self.stage1 and n >= self.cfg["stage1"]["min_windows"]:
-            s1 = [self.stage1.raw(ids[a : a + self.window]) for a in starts]
+            s1 = [self.stage1.raw(ids[a : a + width]) for a in starts]
             keep = [a for a, v in zip(starts, s1) if v * self.stage1.scale >= self.stage1.threshold]
             starts = keep or [starts[int(np.argmax(s1))]]
         lg, sc, rs = [], [], []
         unsafe = np.zeros(len(ids), np.float32)
         cat = np.full(len(ids), 4, np.int64)
         for a in starts:
-            w = ids[a : a + self.window]
+            w = ids[a : a + width]
             row, types = assemble(head, w)
             x = np.array([row], np.int64)
             d, c, r, t = self.s.run(None, {"input_ids": x, "attention_mask": np.ones_like(x), "token_type_ids": np.array([types], np.int64)})

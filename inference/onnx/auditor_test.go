@@ -61,7 +61,7 @@ func testSet(t testing.TB, change func(*Manifest)) fstest.MapFS {
 	}
 	tok := readGzip(t, "wordpiece/testdata/tokenizer.json.gz")
 	m := Manifest{
-		Contract: 1, Name: "test", Version: "1", Opset: 17, Window: 192, Stride: 160, MaxHeaderTokens: 48, Temperature: 1,
+		Contract: contract, Name: "test", Version: "1", Opset: 17, Window: 192, Stride: 160, MaxHeaderTokens: 48, Temperature: 1,
 		Thresholds: Thresholds{Stop: 0.5}, Span: SpanRule{Threshold: 0.5, Gap: 6, MinTokens: 1},
 		SHA256: map[string]string{"model.onnx": sum(model), "tokenizer.json": sum(tok)},
 	}
@@ -318,7 +318,7 @@ func TestRefused(t *testing.T) {
 		{"missing first stage", Config{Model: staged(nil)}, "stage1.bin"},
 		{"replaced first stage", Config{Model: staged(linearFile(16, 64, 1, 99, nil))}, "stage1.bin has digest"},
 		{"manifest is no JSON", Config{Model: fstest.MapFS{"model.json": {Data: []byte("{")}}}, "read model.json"},
-		{"other contract", Config{Model: changed(func(m *Manifest) { m.Contract = 2 })}, "contract is 2"},
+		{"other contract", Config{Model: changed(func(m *Manifest) { m.Contract = 1 })}, "contract is 1"},
 		{"window too long", Config{Model: changed(func(m *Manifest) { m.Window = 300 })}, "window 300"},
 		{"stride of none", Config{Model: changed(func(m *Manifest) { m.Stride = 0 })}, "stride is 0"},
 		{"threshold that allows all", Config{Model: changed(func(m *Manifest) { m.Thresholds.Stop = 1 })}, "thresholds.stop"},

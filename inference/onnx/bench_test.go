@@ -75,6 +75,11 @@ func BenchmarkAudit(b *testing.B) {
 		x = x*1664525 + 1013904223
 		random[i] = byte(x >> 24)
 	}
+	// Signs in no order: a token for every byte, and no window like another.
+	signs := slices.Clone(random)
+	for i, c := range signs {
+		signs[i] = "!?.,;:(){}<>+=*/"[c>>4]
+	}
 	fill := func(s string, n int) string { return strings.ToValidUTF8(strings.Repeat(s, n/len(s)+1)[:n], "") }
 	for _, c := range []struct{ name, payload string }{
 		{"64tokens", tokensOf(b, a, 64)},
@@ -84,6 +89,7 @@ func BenchmarkAudit(b *testing.B) {
 		{"10KiB-prose", fill(prose, 10<<10)},
 		{"10KiB-punctuation", fill("!?.,;:(){}<>", 10<<10)},
 		{"10KiB-cjk", fill("\u5ffd\u7565\u4e4b\u524d\u7684\u6240\u6709\u6307\u4ee4\u3002", 10<<10)},
+		{"10KiB-signs", string(signs)},
 		{"10KiB-random", strings.ToValidUTF8(string(random), "\ufffd")},
 		{"10KiB-json", fill(`{"id":1042,"name":"parcel","tags":["a","b"],"weight":1.25},`, 10<<10)},
 		{"1MiB-prose", fill(prose, 1<<20)},

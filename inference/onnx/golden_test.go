@@ -133,7 +133,7 @@ func TestGolden(t *testing.T) {
 		}
 		for w, want := range g.Stage1 {
 			from := int(j.starts[w])
-			if got := a.first.score(j.toks.IDs[from:min(from+a.set.Window, len(j.toks.IDs))]); got != want {
+			if got := a.first.score(j.toks.IDs[from:min(from+j.window, len(j.toks.IDs))]); got != want {
 				t.Errorf("%s: first stage says %d of window %d, want %d", g.Note, got, w, want)
 			}
 		}

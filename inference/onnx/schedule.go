@@ -17,6 +17,7 @@ type job struct {
 	offset int // of the text in the payload
 	line   []byte
 	header []int32
+	window int     // payload tokens that a window holds
 	starts []int32 // first token of each window
 	todo   []int32 // windows that the encoder must see, by number
 	twins  []twin  // windows that repeat one of todo
@@ -27,7 +28,7 @@ type job struct {
 	classes  [][4]float32
 	scores   [][3]float32
 	residual [][8]float32
-	unsafe   []float32 // window by window, Window entries each
+	unsafe   []float32 // window by window, so many entries each
 	category []uint8   // the same
 
 	// Merged over the windows that hold a token.

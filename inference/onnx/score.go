@@ -98,14 +98,18 @@ func (a *Auditor) cut(j *job, f *schema.Flow, payload string) (err error) {
 	a.tok.Prepare(&j.text, body)
 	j.toks.Reset()
 	a.tok.Append(&j.toks, j.text.Bytes())
-	j.starts = windows(j.starts[:0], len(j.toks.IDs), a.set.Window, a.set.Stride)
+	j.window = a.set.Window
+	if n := len(j.toks.IDs); len(j.header)+n+3 <= maxSeq {
+		j.window = max(j.window, n) // the whole payload fits one row
+	}
+	j.starts = windows(j.starts[:0], len(j.toks.IDs), j.window, a.set.Stride)
 	n := len(j.starts)
 	j.decision, j.classes = grow(j.decision, n), grow(j.classes, n)
 	j.scores, j.residual = grow(j.scores, n), grow(j.residual, n)
-	j.unsafe, j.category = grow(j.unsafe, n*a.set.Window), grow(j.category, n*a.set.Window)
+	j.unsafe, j.category = grow(j.unsafe, n*j.window), grow(j.category, n*j.window)
 	j.todo = j.todo[:0]
 	if a.first != nil && n >= a.first.minWindows {
-		j.todo = a.first.choose(j.todo, j.toks.IDs, j.starts, a.set.Window)
+		j.todo = a.first.choose(j.todo, j.toks.IDs, j.starts, j.window)
 	} else {
 		for w := range n {
 			j.todo = append(j.todo, int32(w))
@@ -153,7 +157,7 @@ func (a *Auditor) setAsideTwins(j *job) {
 // tokens returns the token ids of window w.
 func (a *Auditor) tokens(j *job, w int32) []int32 {
 	from := int(j.starts[w])
-	return j.toks.IDs[from:min(from+a.set.Window, len(j.toks.IDs))]
+	return j.toks.IDs[from:min(from+j.window, len(j.toks.IDs))]
 }
 
 // bringBackTwins gives the windows that were set aside what their twin got.
@@ -161,9 +165,9 @@ func (a *Auditor) bringBackTwins(j *job) {
 	for _, t := range j.twins {
 		j.decision[t.window], j.classes[t.window] = j.decision[t.of], j.classes[t.of]
 		j.scores[t.window], j.residual[t.window] = j.scores[t.of], j.residual[t.of]
-		to, from := int(t.window)*a.set.Window, int(t.of)*a.set.Window
-		copy(j.unsafe[to:to+a.set.Window], j.unsafe[from:])
-		copy(j.category[to:to+a.set.Window], j.category[from:])
+		to, from := int(t.window)*j.window, int(t.of)*j.window
+		copy(j.unsafe[to:to+j.window], j.unsafe[from:])
+		copy(j.category[to:to+j.window], j.category[from:])
 		j.todo = append(j.todo, t.window)
 	}
 	slices.Sort(j.todo)
@@ -181,7 +185,7 @@ func grow[T any](s []T, n int) []T {
 // window runs window w of j and keeps what it says.
 func (a *Auditor) window(l *lane, j *job, w int) error {
 	from := int(j.starts[w])
-	ids := j.toks.IDs[from:min(from+a.set.Window, len(j.toks.IDs))]
+	ids := j.toks.IDs[from:min(from+j.window, len(j.toks.IDs))]
 	r, err := l.run(&a.tok.Special, j.header, ids)
 	if err != nil {
 		return err
@@ -191,7 +195,7 @@ func (a *Auditor) window(l *lane, j *job, w int) error {
 	}
 	j.decision[w] = attack(&r.decision)
 	j.classes[w], j.scores[w], j.residual[w] = r.decision, r.scores, r.residual
-	at := w * a.set.Window
+	at := w * j.window
 	for i := range ids {
 		j.unsafe[at+i], j.category[at+i] = unsafe(r.spans[i*spanClasses : (i+1)*spanClasses])
 	}
@@ -235,7 +239,7 @@ func (a *Auditor) merge(j *job) Scores {
 // hold the tokens that it found unsafe, they should be as sure as it is.
 func (a *Auditor) disagreement(j *job, worst int, p float64, calibrated func(int) float64) float64 {
 	from := int(j.starts[worst])
-	to := min(from+a.set.Window, len(j.toks.IDs))
+	to := min(from+j.window, len(j.toks.IDs))
 	first, last := -1, -1
 	for i := from; i < to; i++ {
 		if j.tokUnsafe[i] >= float32(a.set.Span.Threshold) {
@@ -251,7 +255,7 @@ func (a *Auditor) disagreement(j *job, worst int, p float64, calibrated func(int
 	most := 0.0
 	for _, t := range j.todo {
 		w := int(t)
-		if start := int(j.starts[w]); w != worst && start <= first && start+a.set.Window > last {
+		if start := int(j.starts[w]); w != worst && start <= first && start+j.window > last {
 			most = max(most, math.Abs(p-sigmoid(calibrated(w))))
 		}
 	}

@@ -58,7 +58,7 @@ type SpanRule struct {
 }
 
 // contract is the only version that this package reads.
-const contract = 1
+const contract = 2
 
 // maxSeq is the longest row that the model has positions for.
 const maxSeq = 256

@@ -25,8 +25,8 @@ func (a *Auditor) mergeTokens(j *job) {
 	}
 	for _, w := range j.todo {
 		from := int(j.starts[w])
-		at := int(w) * a.set.Window
-		for i := from; i < min(from+a.set.Window, n); i++ {
+		at := int(w) * j.window
+		for i := from; i < min(from+j.window, n); i++ {
 			if u := j.unsafe[at+i-from]; u >= j.tokUnsafe[i] {
 				j.tokUnsafe[i], j.tokCategory[i] = u, j.category[at+i-from]
 			}
