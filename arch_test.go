@@ -59,6 +59,7 @@ var mayImport = map[string]string{
 	"bench":                    "schema",
 	"cmd/auditd":               "schema api approval auditlog bench bench/auditor claudehook client credential demo dualview dualview/fileview dualview/mediate dualview/policy dualview/shell escalation firewall httpapi install isolate inference inference/anthropic inference/ollama inference/onnx inference/openai internal/durable mcpproxy models policy precheck sqlite bench/cases bench/entry bench/quality bench/report bench/peer bench/tune modelproxy marks replay standing heartbeat",
 	"bench/cases":              "schema",
+	"bench/isolation/play":     "schema bench/isolation",
 	"bench/isolation":          "dualview/canary",
 	"bench/quality":            "schema inference bench/auditor bench/cases",
 	"bench/peer":               "schema bench/cases",
