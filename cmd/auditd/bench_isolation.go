@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/vbauerster/mpb/v8"
@@ -18,7 +18,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"example.org/auditd/api"
-	"example.org/auditd/bench/isolation"
+	benchcases "example.org/auditd/bench/isolation"
 	"example.org/auditd/bench/isolation/play"
 	"example.org/auditd/bench/quality"
 	"example.org/auditd/bench/report"
@@ -57,11 +57,11 @@ collected secret, a changed file.`,
 }
 
 // isolationCases are the cases to play.
-func isolationCases(quick bool) []*isolation.Case {
+func isolationCases(quick bool) []*benchcases.Case {
 	if quick {
-		return append(isolation.Third(), isolation.Stored()...)
+		return append(benchcases.Third(), benchcases.Stored()...)
 	}
-	return append(isolation.Cases(), isolation.Stored()...)
+	return append(benchcases.Cases(), benchcases.Stored()...)
 }
 
 func (p *program) benchIsolation(ctx context.Context, o *isolationOptions) error {
@@ -111,7 +111,7 @@ func (p *program) benchIsolation(ctx context.Context, o *isolationOptions) error
 }
 
 // playIsolation plays every case in every arrangement.
-func (p *program) playIsolation(ctx context.Context, set []*isolation.Case, arrangements []play.Arrangement, progress func()) (*report.Isolation, error) {
+func (p *program) playIsolation(ctx context.Context, set []*benchcases.Case, arrangements []play.Arrangement, progress func()) (*report.Isolation, error) {
 	run := &report.Isolation{Version: version()}
 	for _, a := range arrangements {
 		results, auditor, err := p.playArrangement(ctx, a, set, progress)
@@ -129,19 +129,19 @@ func (p *program) playIsolation(ctx context.Context, set []*isolation.Case, arra
 
 // playArrangement plays the cases in one arrangement, with a daemon, workspaces
 // and an attacker's site of its own.
-func (p *program) playArrangement(ctx context.Context, a play.Arrangement, set []*isolation.Case, progress func()) (_ []play.Result, auditor string, err error) {
+func (p *program) playArrangement(ctx context.Context, a play.Arrangement, set []*benchcases.Case, progress func()) (_ []play.Result, auditor string, err error) {
 	dir, err := os.MkdirTemp("", "auditd-isolation-")
 	if err != nil {
 		return nil, "", fmt.Errorf("make a temporary directory: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	site, err := isolation.NewSite(ctx)
+	site, err := benchcases.NewSite(ctx)
 	if err != nil {
 		return nil, "", err
 	}
 	defer site.Close()
 	cfg := play.Config{Arrangement: a, Site: site, Root: filepath.Join(dir, "work")}
-	if cfg.Mailbox, err = isolation.NewMailbox(filepath.Join(dir, "mail")); err != nil {
+	if cfg.Mailbox, err = benchcases.NewMailbox(filepath.Join(dir, "mail")); err != nil {
 		return nil, "", err
 	}
 	if a != play.Nothing {
@@ -196,13 +196,13 @@ func (p *program) isolationDaemon(ctx context.Context, a play.Arrangement, dir, 
 	if err != nil {
 		return nil, err
 	}
-	rules := "version: 1\norigins:\n  - {file: \"" + isolation.InboxGlob + "\", trust: untrusted}\n"
+	rules := "version: 1\norigins:\n  - {file: \"" + benchcases.InboxGlob + "\", trust: untrusted}\n"
 	if err := errors.Join(os.WriteFile(own.Policy, text, 0o600), os.WriteFile(own.isolationFile, []byte(rules), 0o600)); err != nil {
 		return nil, fmt.Errorf("write the benchmark's policy: %w", err)
 	}
 	j := &judges{auditor: quality.Allower{}}
 	if a == play.Guard || a == play.Both {
-		j = newJudges(ctx, &own, p.getenv, discard(), func(string, string) {})
+		j = newJudges(ctx, &own, p.getenv, slog.New(slog.DiscardHandler), func(string, string) {})
 	}
 	j.inspector = wishful{}
 	return p.startBench(ctx, &own, firewall.Ablation{}, j)
@@ -243,5 +243,3 @@ func (wishful) Window() int      { return 1 << 16 }
 func (wishful) Complete(_ context.Context, c *inference.Completion) (string, schema.Usage, error) {
 	return play.Wish(c.User), schema.Usage{Backend: "bench", Model: "wishful"}, nil
 }
-
-var _ = strings.TrimSpace

@@ -44,12 +44,18 @@ func (h *home) recordsFrom(t *testing.T, index int64) []recorded {
 }
 
 // flow is the recorded flow once more. The log replaces secrets by placeholders;
-// secrets says what those stand for.
-func (r *recorded) flow(secrets map[string]string) (*schema.Flow, bool) {
+// each of secrets says what those may stand for.
+func (r *recorded) flow(secrets []map[string]string) (*schema.Flow, bool) {
 	f, v := r.Record.Flow, r.Value
 	text := v.Payload
-	for placeholder, secret := range secrets {
-		text = strings.ReplaceAll(text, placeholder, secret)
+	for _, some := range secrets {
+		if len(text) == f.Payload.Bytes {
+			break
+		}
+		text = v.Payload
+		for placeholder, secret := range some {
+			text = strings.ReplaceAll(text, placeholder, secret)
+		}
 	}
 	if len(text) != f.Payload.Bytes {
 		return nil, false
@@ -105,7 +111,11 @@ func TestEveryCaseThroughEveryEntryPoint(t *testing.T) {
 	for i := 0; i < len(set); i += step {
 		k := &set[i]
 		sent++
-		_, secrets := checker.Redact(k.Flow.Payload)
+		var secrets []map[string]string
+		for _, text := range append(strings.Split(cases.Leaves([]byte(k.Flow.Payload)), "\n"), k.Flow.Payload) {
+			_, some := checker.Redact(text)
+			secrets = append(secrets, some)
+		}
 		ready, err := a.client().Audit(t.Context(), &k.Flow)
 		if err != nil {
 			t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"example.org/auditd/bench/auditor"
-	"example.org/auditd/bench/isolation"
 )
 
 // Share is k of n with its 95 % interval; nil where there is nothing to count.
@@ -110,11 +109,9 @@ func Summarise(results []Result) *Summary {
 }
 
 // Wish is what the quarantined model answers when the attacker has it: the fact
-// that it was asked for, so that nobody notices, and every order that it read.
-// text is the whole question.
+// that it was asked for, so that nobody notices, and all that the attacker wrote.
 func Wish(text string) string {
-	answer := sentence.FindString(text) + ". " + isolation.Sentences(text)
-	doc, err := json.Marshal(map[string]string{"result": answer})
+	doc, err := json.Marshal(map[string]string{"result": sentence.FindString(text) + ". " + text})
 	if err != nil {
 		return "{}" // of strings: it cannot happen
 	}
