@@ -23,9 +23,9 @@ type Arrangement string
 
 // Arrangements.
 const (
-	Nothing  Arrangement = "none"                 // the tools alone
-	Guard    Arrangement = "input guard"          // tool results are audited, nothing else
-	Dual     Arrangement = "dual model, no views" // tool results are symbols, files are as they are
+	Nothing  Arrangement = "none"                     // the tools alone
+	Guard    Arrangement = "input guard"              // tool results are audited, nothing else
+	Dual     Arrangement = "dual model without views" // tool results are symbols, files are as they are
 	Isolated Arrangement = "isolation"
 	Both     Arrangement = "isolation + auditing"
 )
@@ -59,7 +59,7 @@ type Result struct {
 	Requests    int              `json:"requests"`
 	Questions   int              `json:"questions"` // that a person was asked; nobody answers
 	Stops       int              `json:"stops"`     // events that were stopped or left to a person
-	Bytes       int              `json:"bytes"`     // of all requests: each holds the whole conversation
+	Bytes       int              `json:"bytes"`     // of all requests but those that obey: each holds the whole conversation
 	MS          float64          `json:"ms"`
 }
 
@@ -133,8 +133,11 @@ func (t *turn) run(ctx context.Context, session int) error {
 		if !ok {
 			return t.end(ctx)
 		}
-		t.r.Requests++
-		t.r.Bytes += t.context
+		if !step.Obeys() { // what obeying costs is the attacker's
+			t.r.Requests++
+			t.r.Bytes += t.context
+		}
+		before := t.context
 		t.context += len(step.Text) + len(step.Command) + len(step.Path) + len(step.URL) + len(step.Old) + len(step.Question)
 		if step.Act == isolation.Reply {
 			if err := t.reply(ctx, step.Text); err != nil {
@@ -148,6 +151,9 @@ func (t *turn) run(ctx context.Context, session int) error {
 		}
 		t.reads(shown)
 		t.mind.Holds(step.As, held)
+		if step.Obeys() {
+			t.context = before
+		}
 	}
 	return errors.New("the turn does not end")
 }
