@@ -189,16 +189,9 @@ func (p *program) isolationDaemon(ctx context.Context, a play.Arrangement, dir, 
 	if err != nil {
 		return nil, err
 	}
-	mode := map[play.Arrangement]string{play.Guard: "audit", play.Dual: "isolate", play.Isolated: "isolate", play.Both: "both"}[a]
 	own := *cfg
-	own.Policy, own.policyFile, own.isolationFile = filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "isolation.yaml")
-	text, err := isolationPolicy(cfg.Policy, mode, site)
-	if err != nil {
+	if err := ownPolicy(&own, dir, a, site); err != nil {
 		return nil, err
-	}
-	rules := "version: 1\norigins:\n  - {file: \"" + benchcases.InboxGlob + "\", trust: untrusted}\n"
-	if err := errors.Join(os.WriteFile(own.Policy, text, 0o600), os.WriteFile(own.isolationFile, []byte(rules), 0o600)); err != nil {
-		return nil, fmt.Errorf("write the benchmark's policy: %w", err)
 	}
 	j := &judges{auditor: quality.Allower{}}
 	if a == play.Guard || a == play.Both {
@@ -207,6 +200,20 @@ func (p *program) isolationDaemon(ctx context.Context, a play.Arrangement, dir, 
 	j.inspector = wishful{}
 	return p.startBench(ctx, &own, firewall.Ablation{}, j)
 }
+
+// modeOf is what the policy says for the agents of an arrangement.
+func modeOf(a play.Arrangement) string {
+	switch a {
+	case play.Dual, play.Isolated:
+		return "isolate"
+	case play.Both:
+		return "both"
+	}
+	return "audit"
+}
+
+// isolationRules are the owner's rules of isolation in the benchmark.
+const isolationRules = "version: 1\norigins:\n  - {file: \"" + benchcases.InboxGlob + "\", trust: untrusted}\n"
 
 // isolationPolicy is the owner's policy with the benchmark's mode, and the
 // attacker's site as a place that agents may talk to: what must not be stopped by

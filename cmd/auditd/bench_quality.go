@@ -16,6 +16,7 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
+	"example.org/auditd/bench"
 	"example.org/auditd/bench/cases"
 	"example.org/auditd/bench/quality"
 	"example.org/auditd/bench/report"
@@ -97,6 +98,11 @@ func (p *program) benchQuality(ctx context.Context, o *qualityOptions) error {
 		return err
 	}
 	run.Summary, run.Results = quality.Summarise(results), results
+	if !o.running {
+		if run.Allocations, err = p.allocations(ctx, cfg); err != nil {
+			return err
+		}
+	}
 	if err := p.writeReports(o.out, &run); err != nil {
 		return err
 	}
@@ -135,6 +141,7 @@ func casesName(dir string, set []cases.Case) string {
 type benchDaemon struct {
 	d       *daemon
 	dir     string
+	symbols int // that a load benchmark has made
 	client  *client.Client
 	auditor string
 	stop    func()
@@ -187,6 +194,30 @@ func (p *program) startBench(ctx context.Context, cfg *Config, a firewall.Ablati
 	}
 	return &benchDaemon{d: d, dir: dir, auditor: d.judges.String(), stop: stop,
 		client: &client.Client{URL: "http://" + listeners[0].Addr().String(), TokenFile: client.TokenPath(own.State), Timeout: time.Duration(own.Deadline) + 5*time.Second}}, nil
+}
+
+// allocations counts what a decision allocates, with a stand-in for the auditor
+// and the durable log: unlike its time it is nearly the same on every machine.
+func (p *program) allocations(ctx context.Context, cfg *Config) (map[string]float64, error) {
+	b, err := p.startBench(ctx, cfg, firewall.Ablation{}, &judges{auditor: quality.Allower{}})
+	if err != nil {
+		return nil, err
+	}
+	defer b.stop()
+	out := map[string]float64{}
+	n := 0
+	for name, flow := range map[string]func(int) *schema.Flow{
+		"a page of 4 KB":  bench.Sized(4096),
+		"a shell command": func(n int) *schema.Flow { return bench.Mixed(4*n + 2) },
+	} {
+		out[name] = bench.Allocations(func() {
+			n++
+			if d := b.d.firewall.Audit(ctx, flow(n), schema.CredentialHook); d.Action.Stops() {
+				err = fmt.Errorf("count allocations: a flow was stopped (%s)", d.Reason)
+			}
+		})
+	}
+	return out, err
 }
 
 // runCases runs the cases with a progress bar, and keeps results on the disk
