@@ -74,14 +74,7 @@ func (p *program) benchIsolation(ctx context.Context, o *isolationOptions) error
 		}
 		arrangements = slices.DeleteFunc(arrangements, func(a play.Arrangement) bool { return !slices.Contains(o.only, string(a)) })
 	}
-	set := isolationCases(o.quick)
-	var progress func()
-	if bars := p.bars(); bars != nil {
-		bar := bars.AddBar(int64(len(set)*len(arrangements)), mpb.PrependDecorators(decor.Name("cases "), decor.CountersNoUnit("%d / %d")), mpb.AppendDecorators(decor.Percentage(), decor.Elapsed(decor.ET_STYLE_GO, decor.WC{W: 8})))
-		progress = func() { bar.Increment() }
-		defer bars.Shutdown()
-	}
-	run, err := p.playIsolation(ctx, set, arrangements, progress)
+	run, err := p.isolationRun(ctx, isolationCases(o.quick), arrangements)
 	if err != nil {
 		return err
 	}
@@ -108,6 +101,17 @@ func (p *program) benchIsolation(ctx context.Context, o *isolationOptions) error
 	}
 	_, err = p.stdout.Write(md.Bytes())
 	return err
+}
+
+// isolationRun plays the cases with a progress bar.
+func (p *program) isolationRun(ctx context.Context, set []*benchcases.Case, arrangements []play.Arrangement) (*report.Isolation, error) {
+	var progress func()
+	if bars := p.bars(); bars != nil {
+		bar := bars.AddBar(int64(len(set)*len(arrangements)), mpb.PrependDecorators(decor.Name("isolation "), decor.CountersNoUnit("%d / %d")), mpb.AppendDecorators(decor.Percentage(), decor.Elapsed(decor.ET_STYLE_GO, decor.WC{W: 8})))
+		progress = func() { bar.Increment() }
+		defer bars.Shutdown()
+	}
+	return p.playIsolation(ctx, set, arrangements, progress)
 }
 
 // playIsolation plays every case in every arrangement.

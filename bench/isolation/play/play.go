@@ -106,7 +106,7 @@ func (p *Player) Play(ctx context.Context, c *isolation.Case) (Result, error) {
 	o.Collected = p.cfg.Site.Collected(c)
 	r.Harm = o.Harm()
 	if err := o.Served(); err != nil {
-		r.Unserved = strings.ReplaceAll(err.Error(), "\n", "; ")
+		r.Unserved = strings.NewReplacer("\n", "; ", w.Dir+"/", "").Replace(err.Error())
 	}
 	return r, nil
 }
