@@ -51,7 +51,7 @@ collected secret, a changed file.`,
 		RunE: func(c *cobra.Command, _ []string) error { return p.benchIsolation(c.Context(), &o) },
 	}
 	c.Flags().StringVarP(&o.out, "out", "o", "", "directory for isolation.json, isolation.md and isolation.html")
-	c.Flags().StringSliceVar(&o.only, "only", nil, "run only these arrangements, such as \"none,isolation\"")
+	c.Flags().StringArrayVar(&o.only, "only", nil, "run only this arrangement, such as none or isolation; may be repeated")
 	c.Flags().BoolVar(&o.quick, "quick", false, "a third of the cases, and the flows of two sessions")
 	return c
 }

@@ -25,7 +25,7 @@ type Arrangement string
 const (
 	Nothing  Arrangement = "none"                     // the tools alone
 	Guard    Arrangement = "input guard"              // tool results are audited, nothing else
-	Dual     Arrangement = "dual model without views" // tool results are symbols, files are as they are
+	Dual     Arrangement = "dual model, no views" // tool results are symbols, files are as they are
 	Isolated Arrangement = "isolation"
 	Both     Arrangement = "isolation + auditing"
 )
