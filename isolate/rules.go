@@ -45,7 +45,7 @@ func (r *Rules) Change(ctx context.Context, c *api.RuleChange) schema.Outcome {
 var (
 	errOp    = errors.New("op must be add, list or del")
 	errKind  = errors.New("only trust rules can be listed and changed by an agent; the owner writes usage rules into isolation.yaml")
-	errRule  = errors.New("the rule cannot be read: it names exactly one of url, file, agent, sender and webhook, and trust is trusted or untrusted")
+	errRule  = errors.New("the rule cannot be read: it names exactly one of url, file, agent, sender, webhook and instructions, and trust is trusted or untrusted")
 	errRules = errors.New("the rules cannot be read; the owner sees why with auditd policy check")
 	errAsk   = errors.New("nobody could be asked")
 	errWrite = errors.New("the change could not be made; the rules are as they were")
