@@ -131,7 +131,9 @@ func (o *OriginRule) kind() string {
 	return "webhook"
 }
 
-func (o *OriginRule) value() string { return o.URL + o.File + o.Agent + o.Sender + o.Webhook + o.Instructions }
+func (o *OriginRule) value() string {
+	return o.URL + o.File + o.Agent + o.Sender + o.Webhook + o.Instructions
+}
 
 // edit replaces the list of origins and leaves the rest of the file, comments
 // included, as the owner wrote it.
