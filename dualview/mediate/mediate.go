@@ -59,6 +59,9 @@ type Leaving struct {
 	Source *schema.Source
 	// Approved says that a person has seen this very call and allowed it.
 	Approved bool
+	// Unasked says that a person will be asked about it. Only what would stop it
+	// whatever the answer is to be decided.
+	Unasked bool
 	// Contained says that it runs in the agent's view, without network.
 	Contained bool
 }

@@ -224,29 +224,25 @@ func (m *Mediator) beforeHuman(ctx context.Context, e *schema.Event, a Auditor, 
 	}
 	approved := false
 	if len(needs) > 0 {
-		var out schema.Outcome
-		out, approved, err = m.ask(ctx, e, needs)
-		if err != nil || !approved {
-			return out, err
-		}
 		g.By = dualview.ByPerson
 		g.Binding = schema.DigestOf("call", string(e.Params))
 		if plan != nil {
 			g.Binding = plan.Binding()
 		}
 	}
-	o, err := m.cfg.Policy().ResolveParams(ctx, m.cfg.Table, req, g)
+	params, err := m.resolved(ctx, req, tool, plan, g)
 	if err != nil {
 		return schema.Outcome{}, err
 	}
-	params := json.RawMessage(o.Reveal())
-	if has {
-		resolved, err := plan.Resolve(ctx, g)
-		if err != nil {
-			return schema.Outcome{}, err
+	if len(needs) > 0 {
+		// What no answer could allow nobody is asked about.
+		if stopped, err := m.hard(ctx, e, a, params); err != nil || stopped != nil {
+			return orZero(stopped), err
 		}
-		if params, err = setTextParam(params, tool.Executes, resolved.Reveal()); err != nil {
-			return schema.Outcome{}, err
+		var out schema.Outcome
+		out, approved, err = m.ask(ctx, e, needs)
+		if err != nil || !approved {
+			return out, err
 		}
 	}
 	if a != nil {
@@ -279,6 +275,36 @@ func (m *Mediator) beforeHuman(ctx context.Context, e *schema.Event, a Auditor, 
 		}
 	}
 	return schema.Outcome{Action: schema.RewriteAndContinue, Reason: "human_view", Message: "Runs with originals; what comes back is untrusted.", Params: params}, m.begin(ctx, e, c)
+}
+
+// resolved returns the arguments of a call with originals in place.
+func (m *Mediator) resolved(ctx context.Context, req policy.Call, tool policy.Tool, plan *usage.Plan, g dualview.Grant) (json.RawMessage, error) {
+	o, err := m.cfg.Policy().ResolveParams(ctx, m.cfg.Table, req, g)
+	if err != nil || plan == nil {
+		return json.RawMessage(o.Reveal()), err
+	}
+	command, err := plan.Resolve(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	return setTextParam([]byte(o.Reveal()), tool.Executes, command.Reveal())
+}
+
+// hard returns what stops a call whatever a person says, nil when nothing does.
+func (m *Mediator) hard(ctx context.Context, e *schema.Event, a Auditor, params json.RawMessage) (*schema.Outcome, error) {
+	if a == nil {
+		return nil, nil
+	}
+	source, err := m.label(ctx, string(e.Params))
+	if err != nil {
+		return nil, err
+	}
+	with := *e
+	with.Params = params
+	if out := a.Leaving(ctx, Leaving{Event: &with, Source: source, Unasked: true}); out.Action != schema.Allow {
+		return &out, nil
+	}
+	return nil, nil
 }
 
 func workdir(e *schema.Event) string {
