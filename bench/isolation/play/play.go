@@ -23,8 +23,8 @@ type Arrangement string
 
 // Arrangements.
 const (
-	Nothing  Arrangement = "none"                     // the tools alone
-	Guard    Arrangement = "input guard"              // tool results are audited, nothing else
+	Nothing  Arrangement = "none"                 // the tools alone
+	Guard    Arrangement = "input guard"          // tool results are audited, nothing else
 	Dual     Arrangement = "dual model, no views" // tool results are symbols, files are as they are
 	Isolated Arrangement = "isolation"
 	Both     Arrangement = "isolation + auditing"
