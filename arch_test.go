@@ -42,7 +42,7 @@ var mayImport = map[string]string{
 	"inference/onnx":           "schema inference inference/onnx/wordpiece",
 	"inference/onnx/wordpiece": "",
 	"credential":               "schema",
-	"httpapi":                  "schema api credential approval auditlog claudehook escalation httpapi/ui marks policy standing heartbeat",
+	"httpapi":                  "schema api credential approval auditlog claudehook escalation httpapi/ui marks policy replay standing heartbeat",
 	"heartbeat":                "",
 	"httpapi/ui":               "",
 	"api":                      "schema auditlog marks policy standing",

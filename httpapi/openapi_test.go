@@ -33,6 +33,7 @@ var shapes = map[string]any{
 	"moderation_answer": ModerationAnswer{}, "schemas": api.SchemaList{}, "health": api.Health{}, "readiness": api.Readiness{},
 	"foreign": HookDocument{}, "inspection": api.Inspection{}, "rule_change": api.RuleChange{}, "symbol": api.Symbol{}, "views": api.ViewList{},
 	"view_log": api.ViewLog{}, "view_text": api.ViewText{}, "view_conflicts": api.ViewConflicts{}, "view_revert": api.ViewRevert{}, "view_reverted": api.ViewReverted{},
+	"symbols": api.SymbolList{}, "symbol_graph": api.SymbolGraph{}, "view_files": api.ViewFiles{}, "view_sides": api.ViewSides{}, "view_both": api.ViewBoth{}, "view_settle": api.ViewSettle{},
 	"suggestion": api.Suggestion{}, "orders": api.Orders{}, "new_order": api.NewOrder{}, "order": standing.Order{},
 	"new_policy": api.NewPolicy{}, "policy_check": api.PolicyCheck{}, "policy_history": api.PolicyHistory{}, "marks": api.Marks{}, "review": api.Review{}, "reviewed": api.Reviewed{}, "mark": api.Mark{}, "marked": marks.Mark{},
 }

@@ -116,12 +116,12 @@ function rewrite(f, q, edit) {
 const maxDiff = 64 << 10; // characters of either text that are compared
 
 /** beside shows two texts with their differences. */
-export function beside(a, b) {
+export function beside(a, b, first = 'Original', second = 'Rewrite') {
   if (a.length > maxDiff || b.length > maxDiff) {
-    return h('div', { class: 'beside' }, h('div', null, h('h4', null, 'Original'), payload(a, [], 'Original')), h('div', null, h('h4', null, 'Rewrite'), payload(b, [], 'Rewrite')));
+    return h('div', { class: 'beside' }, h('div', null, h('h4', null, first), payload(a, [], first)), h('div', null, h('h4', null, second), payload(b, [], second)));
   }
   const parts = diff(a, b);
   const side = (title, drop, cls) => h('div', null, h('h4', null, title), h('pre', { class: 'payload', tabindex: 0, role: 'region', 'aria-label': title, dir: 'ltr' },
     parts.filter((p) => p.kind !== drop).map((p) => (p.kind === 'same' ? visible(p.text) : h(cls, { class: 'change' }, visible(p.text))))));
-  return h('div', { class: 'beside' }, side('Original', 'ins', 'del'), side('Rewrite', 'del', 'ins'));
+  return h('div', { class: 'beside' }, side(first, 'ins', 'del'), side(second, 'del', 'ins'));
 }
