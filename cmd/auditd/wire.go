@@ -140,6 +140,9 @@ func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string,
 	if err != nil {
 		return nil, err
 	}
+	if err := d.openNotifier(ctx); err != nil {
+		return nil, err
+	}
 	go d.housekeep(ctx)
 	return d, nil
 }
