@@ -43,7 +43,7 @@ export function replayBox(text, over) {
   function draw(job) {
     if (job.problem) return void show(out, h('p', { class: 'problem' }, job.problem));
     if (job.stopped) return void show(out, h('p', { class: 'dim' }, 'Stopped.'));
-    if (job.report) show(out, report(job));
+    if (job.report) show(out, report(job, text === null ? 'What would come out otherwise' : 'What the change would do'));
   }
 
   // What the last one found is shown again where it was asked for.
@@ -58,19 +58,19 @@ export function replayBox(text, over) {
 
 const figure = (n, word, cls = '') => h('div', { class: 'figure' }, h('b', { class: n ? cls : '' }, n), h('span', null, word));
 
-function report(job) {
+function report(job, label) {
   const r = job.report;
   const skipped = Object.entries(r.skipped).filter(([, n]) => n);
   const left = skipped.reduce((n, [, x]) => n + x, 0);
   const list = h('div', null);
   const more = h('button', { type: 'button', class: 'more', hidden: r.changes.length <= shown, click: () => { draw(r.changes.length); more.hidden = true; } }, `Show all ${r.changes.length}`);
-  const draw = (n) => show(list, changes(r.changes.slice(0, n)));
+  const draw = (n) => show(list, changes(r.changes.slice(0, n), label));
   draw(shown);
   return h('div', { class: 'report' },
     h('p', null, r.flows === 0 ? 'No flow of that time could be audited again.' : ['Of ', h('b', null, r.flows), ` ${r.flows === 1 ? 'flow' : 'flows'} since ${dateTime(r.since)}:`]),
     r.flows ? h('div', { class: 'figures' }, figure(r.added_stops, 'would be stopped now', 'amber'), figure(r.lost_stops, 'would not be stopped any more', 'red'), figure(r.other_changes, 'would come out in another way'), figure(r.same, 'come out the same')) : null,
     r.after.p50_ms || r.before.p50_ms ? h('p', { class: 'dim' }, `Half were decided within ${millis(r.before.p50_ms)} then and ${millis(r.after.p50_ms)} now; 95 % within ${millis(r.before.p95_ms)} and ${millis(r.after.p95_ms)}.`) : null,
-    h('div', { class: 'honest' }, h('h4', null, 'What this can’t say'), h('ul', { class: 'plainlist' },
+    h('div', { class: 'honest' }, h('h3', null, 'What this can’t say'), h('ul', { class: 'plainlist' },
       r.redacted ? h('li', null, `${r.redacted} had secrets replaced in the log: what a secret raised then, it does not raise here.`) : null,
       skipped.map(([why, n]) => h('li', null, `${n} left out: ${why}.`)),
       r.flows + left >= job.limit ? h('li', null, `At most ${job.limit} flows are looked at, the newest; older ones were left out.`) : null,
@@ -78,7 +78,7 @@ function report(job) {
     r.changes.length ? [list, more] : null);
 }
 
-const changes = (rows) => h('div', { class: 'tablebox', tabindex: 0, role: 'region', 'aria-label': 'What would change' }, h('table', { class: 'changes' },
+const changes = (rows, label) => h('div', { class: 'tablebox', tabindex: 0, role: 'region', 'aria-label': label }, h('table', { class: 'changes' },
   h('thead', null, h('tr', null, ['When', 'Agent', 'Transfer', 'Then', 'Now'].map((t) => h('th', { scope: 'col' }, t)))),
   h('tbody', null, rows.map((c) => h('tr', { class: c.kind }, h('td', { class: 'nowrap' }, h('a', { href: `#/d/${encodeURIComponent(c.decision_id)}` }, dateTime(c.time))), h('td', null, c.agent ? agentName(c.agent) : '–'),
     h('td', null, ident(c.source, 60), h('span', { class: 'dim' }, ' → '), ident(c.sink, 60)), h('td', null, verdict(c.before), h('br'), h('span', { class: 'dim' }, reason(c.before_reason))),

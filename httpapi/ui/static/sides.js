@@ -64,7 +64,7 @@ export async function filePane(el, id, path, now) {
   const hidden = f.pieces.reduce((n, p) => n + (p.symbol ? p.bytes : 0), 0);
   const all = f.pieces.reduce((n, p) => n + p.bytes, 0);
   show(el, back(id), h('header', { class: 'filehead' }, h('h2', null, ident(f.path, 300)),
-    h('p', { class: 'dim' }, f.unshown ? `Not shown: ${f.unshown}.` : !f.agent ? 'The agent does not see this file.' : hidden ? `${sizeText(hidden)} of ${sizeText(all)} are symbols for the agent` : `The agent reads all of it, ${sizeText(all)}, as you do.`,
+    h('p', { class: 'dim' }, f.unshown ? `Not shown: ${f.unshown}.` : !f.agent ? 'The agent does not see this file.' : hidden ? `${Math.max(1, Math.round(100 * hidden / all))} % of its ${sizeText(all)} are symbols for the agent` : `The agent reads all of it, ${sizeText(all)}, as you do.`,
       f.agent && f.agent_path !== f.path ? [' · the agent knows it as ', ident(f.agent_path, 200)] : null)),
     f.unshown ? null : sides(f, (piece) => get(`views/${encodeURIComponent(id)}/original?${new URLSearchParams({ path, human: f.human, piece })}`)), legend(f));
 }
@@ -117,7 +117,7 @@ function covered(p, i, n, info, original) {
   async function uncover() {
     try {
       const { text } = await original(i);
-      show(box, h('sup', null, n), visible(text), h('button', { class: 'uncover', 'aria-label': `Hide what symbol ${n} stands for`, click: () => { cover(); box.querySelector('button')?.focus(); } }, 'hide'));
+      show(box, h('sup', null, n), visible(text), h('button', { class: 'uncover hide', 'aria-label': `Hide what symbol ${n} stands for`, click: () => { cover(); box.querySelector('button')?.focus(); } }, 'hide'));
       box.querySelector('button').focus();
     } catch (err) {
       toast(err.message, true);
