@@ -58,8 +58,9 @@ var mayImport = map[string]string{
 	"demo":                     "schema",
 	"client":                   "schema api marks policy standing heartbeat",
 	"bench":                    "schema",
-	"cmd/auditd":               "schema api approval auditlog bench bench/auditor claudehook client credential demo dualview dualview/fileview dualview/mediate dualview/policy dualview/shell escalation firewall httpapi install isolate inference inference/anthropic inference/ollama inference/onnx inference/openai internal/durable mcpproxy models policy precheck sqlite bench/cases bench/quality bench/report bench/peer bench/tune modelproxy marks replay standing heartbeat notify",
+	"cmd/auditd":               "schema api approval auditlog bench bench/auditor claudehook client credential demo dualview dualview/fileview dualview/mediate dualview/policy dualview/quarantine dualview/shell escalation firewall httpapi install isolate inference inference/anthropic inference/ollama inference/onnx inference/openai internal/durable mcpproxy models policy precheck sqlite bench/cases bench/quality bench/report bench/peer bench/tune modelproxy marks replay standing heartbeat notify",
 	"bench/cases":              "schema",
+	"bench/isolation":          "dualview/canary",
 	"bench/quality":            "schema inference bench/auditor bench/cases",
 	"bench/peer":               "schema bench/cases",
 	"bench/report":             "schema bench/cases bench/auditor bench/quality bench/tune",
@@ -71,7 +72,7 @@ var mayImport = map[string]string{
 	"precheck/command":         "",
 	"precheck/endpoint":        "",
 	"precheck/secret":          "precheck/keyword",
-	"dualview/canary":          "", // imported by tests only
+	"dualview/canary":          "", // for tests and the bench
 	"dualview/policy":          "schema dualview internal/durable",
 	"dualview/usage":           "schema dualview",
 	"dualview/fileview":        "schema dualview",

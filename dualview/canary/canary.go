@@ -1,7 +1,7 @@
 // Package canary makes untrusted test values that carry random marks, and finds
 // the marks in whatever an agent gets to see: in clear, in base64, in
-// hexadecimal, in URL escapes and in another case. It is for tests; no other
-// code imports it.
+// hexadecimal, in URL escapes and in another case. It is for tests and the
+// bench; no other code imports it.
 package canary
 
 import (
