@@ -12,7 +12,6 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"example.org/auditd/api"
 	"example.org/auditd/dualview"
 	"example.org/auditd/dualview/fileview"
 	"example.org/auditd/isolate"
@@ -22,15 +21,13 @@ import (
 
 // looked is the isolating half as its owner looks at it: real files, a real
 // symbol table, a real history. Agents' calls are scripted.
-type looked struct{ *isolate.Owner }
-
-func (looked) Inspect(ctx context.Context, r *api.Inspection) schema.Outcome {
-	return isolation{}.Inspect(ctx, r)
+type looked struct {
+	*isolate.Owner
+	calls
 }
 
-func (looked) ChangeRules(ctx context.Context, r *api.RuleChange) schema.Outcome {
-	return isolation{}.ChangeRules(ctx, r)
-}
+// calls lie one level deeper, so that the owner's real methods come first.
+type calls struct{ isolation }
 
 // project is a workspace that an isolated agent works in.
 type project struct {
@@ -115,7 +112,7 @@ const attack = "\"><script>document.title='owned'</script><img src=x onerror=\"d
 // TestBrowserViews: a workspace that nothing has happened in yet.
 func TestBrowserViews(t *testing.T) {
 	p := newProject(t)
-	s := newSite(t, func(c *Config) { c.Isolation = looked{p.owner} })
+	s := newSite(t, func(c *Config) { c.Isolation = looked{Owner: p.owner} })
 	b := s.browser(t)
 	s.login(t, b)
 	b.press("4")
@@ -162,7 +159,7 @@ func (p *project) shop() (page, part string) {
 func TestBrowserSides(t *testing.T) {
 	p := newProject(t)
 	page, part := p.shop()
-	s := newSite(t, func(c *Config) { c.Isolation = looked{p.owner} })
+	s := newSite(t, func(c *Config) { c.Isolation = looked{Owner: p.owner} })
 	b := s.browser(t)
 	s.login(t, b)
 	b.press("4")
@@ -232,7 +229,7 @@ func TestBrowserSides(t *testing.T) {
 func TestBrowserHistory(t *testing.T) {
 	p := newProject(t)
 	p.shop()
-	s := newSite(t, func(c *Config) { c.Isolation = looked{p.owner} })
+	s := newSite(t, func(c *Config) { c.Isolation = looked{Owner: p.owner} })
 	b := s.browser(t)
 	s.login(t, b)
 	b.open(s.url + "/#/views/1/history")
@@ -269,7 +266,7 @@ func TestBrowserConflict(t *testing.T) {
 		p.sync("write README.md")
 	}
 	clash("1")
-	s := newSite(t, func(c *Config) { c.Isolation = looked{p.owner} })
+	s := newSite(t, func(c *Config) { c.Isolation = looked{Owner: p.owner} })
 	b := s.browser(t)
 	s.login(t, b)
 	open := func() {
@@ -337,7 +334,7 @@ func TestBrowserViewsHuge(t *testing.T) {
 	word := p.symbol("short", "https://blooms.example/w")
 	p.write(p.w.AgentRoot(), "dense.txt", strings.Repeat("a "+word+" ", 3000))
 	p.sync("large ones")
-	s := newSite(t, func(c *Config) { c.Isolation = looked{p.owner} })
+	s := newSite(t, func(c *Config) { c.Isolation = looked{Owner: p.owner} })
 	b := s.browser(t)
 	s.login(t, b)
 	b.press("4")

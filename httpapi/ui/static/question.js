@@ -3,6 +3,7 @@ import { h } from './dom.js';
 import { find, ident, payload, sizeText, visible } from './text.js';
 import { diff } from './diff.js';
 import { editable } from './edit.js';
+import { chains } from './symbols.js';
 import { ago, bodyLabel, codes, left, meter, reason, residuals, sentence, sources, trusts } from './words.js';
 
 /** detail shows an asked question; on.approve, on.edit, on.deny, on.remember, on.back act on it. */
@@ -18,7 +19,7 @@ export function detail(doc, on) {
       h('p', { class: 'meta' }, `asked ${ago(q.created)}`, f?.session?.id ? [' · session ', ident(f.session.id, 40)] : null,
         ' · ', h('a', { href: `#/d/${encodeURIComponent(q.decision_id)}` }, 'how it was decided'))),
     open ? null : outcome(q),
-    f ? [effect(f, signals, q.report), why(q, signals, doc.thresholds, doc.message), origin(f), rewrite(f, q, open ? on.edit : null)] : h('p', { class: 'note' }, 'Its content has been deleted.'),
+    f ? [effect(f, signals, q.report), why(q, signals, doc.thresholds, doc.message), origin(f), chains(f.payload), rewrite(f, q, open ? on.edit : null)] : h('p', { class: 'note' }, 'Its content has been deleted.'),
     open ? h('footer', { class: 'answer' },
       h('button', { class: 'primary', click: on.approve }, 'Approve…', h('kbd', null, 'a')),
       h('button', { class: 'deny', click: on.deny }, 'Deny', h('kbd', null, 'd')),

@@ -52,6 +52,26 @@ export async function symbolPage(el, token, now) {
     h('section', null, h('h2', null, 'What it stands for'), original)));
 }
 
+// A symbol as it stands in a text; whether it is genuine the daemon knows.
+const tokenForm = /symu[0-9a-hjkmnp-tv-z]{32}u/gi;
+const maxChains = 20;
+
+/** chains tells what the symbols of a text were made from; null without any. */
+export function chains(text) {
+  const tokens = [...new Set((text.match(tokenForm) ?? []).map((t) => t.toLowerCase()))];
+  if (tokens.length === 0) return null;
+  const list = h('ul', { class: 'symbols chains' });
+  const box = h('section', null, h('h3', null, 'What its symbols stand for'), list, tokens.length > maxChains ? h('p', { class: 'note' }, `and ${tokens.length - maxChains} more`) : null);
+  for (const token of tokens.slice(0, maxChains)) {
+    const item = h('li', null, symbolLink(token), h('span', { class: 'dim' }, '…'));
+    list.append(item);
+    get(`symbols/${encodeURIComponent(token)}/graph`).then((g) => {
+      show(item, symbolLink(token), h('span', { class: 'from' }, g.symbols.map((s, i) => [i ? h('span', { class: 'dim' }, ' ← made from ') : null, cameFrom(s)])), trust(g.symbols[0]));
+    }).catch(() => show(item, h('code', null, short(token)), h('span', { class: 'warnline' }, 'looks like a symbol and is none')));
+  }
+  return box;
+}
+
 const [boxW, boxH, gapX, gapY] = [216, 50, 20, 34];
 
 // graph draws a symbol at the top and what it was made from below it.
