@@ -202,7 +202,14 @@ func openClawProgram(t *testing.T, dir string) string {
 // newGate prepares an OpenClaw home with auditd in it. The gateway is not started.
 func newGate(t *testing.T, change func(*install.OpenClaw)) *gate {
 	t.Helper()
-	x := &gate{desk: startDaemon(t), telegram: newTelegram(t), port: freePort(t), top: t}
+	return newGateWith(t, "", "", nil, change)
+}
+
+// newGateWith is newGate with a policy, rules of isolation and OpenClaw's
+// configuration of the test's.
+func newGateWith(t *testing.T, policy, rules string, configure func(map[string]any), change func(*install.OpenClaw)) *gate {
+	t.Helper()
+	x := &gate{desk: startDaemonWith(t, policy, rules), telegram: newTelegram(t), port: freePort(t), top: t}
 	x.agent = openClawProgram(t, x.dir)
 	var err error
 	if x.model, err = provider.Start(t.Context(), nil); err != nil {
@@ -231,6 +238,9 @@ func newGate(t *testing.T, change func(*install.OpenClaw)) *gate {
 	}
 	x.claw = &install.OpenClaw{Settings: filepath.Join(home, ".openclaw", "openclaw.json"), State: filepath.Join(x.cfg.State, "install"),
 		URL: x.front.url, TokenFile: filepath.Join(x.cfg.State, "hook.token"), Timeout: 10 * time.Second, Now: time.Now}
+	if configure != nil {
+		configure(x.config)
+	}
 	data, err := json.MarshalIndent(x.config, "", "  ")
 	if err != nil {
 		t.Fatal(err)

@@ -379,6 +379,10 @@ func (m *Mediator) text(ctx context.Context, e *schema.Event, a Auditor) (schema
 		}
 		return m.symboliseText(ctx, e, a, "sender", schema.SourceUser, e.Sender)
 	}
+	if e.Phase == schema.PhaseBootstrap && e.Origin == OriginSystemPrompt && e.Text == "" {
+		text := SystemPrompt
+		return schema.Outcome{Action: schema.RewriteAndContinue, Reason: "system_prompt", Message: "How to work with symbols.", Text: &text}, nil
+	}
 	if strings.HasPrefix(e.Origin, "/") {
 		if w, err := m.cfg.Views.Open(ctx, e.Origin); err == nil {
 			if _, err := w.Sync(ctx, "before a file is read"); err != nil {
@@ -422,6 +426,10 @@ func (m *Mediator) symboliseText(ctx context.Context, e *schema.Event, a Auditor
 	}
 	return replaced(e.Text, after, "untrusted text replaced by symbols"), nil
 }
+
+// OriginSystemPrompt is the origin under which a host that builds a system prompt
+// anew for every turn asks for what is to be said in it.
+const OriginSystemPrompt = "system-prompt"
 
 // SystemPrompt tells the deciding model how to work with symbols.
 const SystemPrompt = `Some content is shown to you as symbols: tokens such as symu0123456789abcdefghjkmnpqrstvwxyu (symu, 32 letters and digits, u). A symbol stands for content that came from outside and that you do not see. People and tools see the content.

@@ -1,0 +1,206 @@
+//go:build agents
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	cases "example.org/auditd/bench/isolation"
+	"example.org/auditd/install"
+	"example.org/auditd/install/provider"
+)
+
+// These tests play the isolation benchmark's cases through the real OpenClaw.
+// The model is the worst one: it obeys every order that it can read.
+
+// stage is a gateway on which cases are played, each in a chat of its own.
+type stage struct {
+	*gate
+	site    *cases.Site
+	mailbox string
+	chats   int
+}
+
+// firstOwner is the first of the owner's accounts: each case talks from its own.
+const firstOwner = 900000
+
+// newStage starts a gateway, isolated by auditd or without it.
+func newStage(t *testing.T, isolated bool) *stage {
+	t.Helper()
+	s := new(stage)
+	var err error
+	if s.site, err = cases.NewSite(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	policy, rules := "", ""
+	if isolated {
+		u, err := url.Parse(s.site.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		policy = "version: 1\nmodes: [{agent: 'openclaw:*', mode: both}]\nloopback_ports: [" + u.Port() + "]\n"
+		rules = "version: 1\norigins: [{file: '" + cases.InboxGlob + "', trust: untrusted}]\n"
+	}
+	owners := []string{}
+	for i := range 200 {
+		owners = append(owners, "telegram:"+strconv.Itoa(firstOwner+i))
+	}
+	s.gate = newGateWith(t, policy, rules, func(config map[string]any) {
+		config["session"] = map[string]any{"dmScope": "per-channel-peer"}
+		config["commands"] = map[string]any{"ownerAllowFrom": owners}
+		config["messages"] = map[string]any{"inbound": map[string]any{"debounceMs": 0}}
+	}, func(c *install.OpenClaw) { c.Timeout = 10 * time.Second })
+	if !isolated {
+		if _, err := s.claw.Uninstall(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.mailbox, err = cases.NewMailbox(filepath.Join(s.dir, "mailbox")); err != nil {
+		t.Fatal(err)
+	}
+	s.start()
+	return s
+}
+
+// play plays a case and returns what came of it.
+func (s *stage) play(t *testing.T, c *cases.Case) *cases.Outcome {
+	w := &cases.World{Dir: s.path(c.ID), Site: s.site.URL, Mailbox: s.mailbox}
+	if err := c.Prepare(w); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Deliver(c); err != nil {
+		t.Fatal(err)
+	}
+	s.site.Serve(c, w)
+	o := &cases.Outcome{Case: c, World: w, Sent: map[string][]string{}}
+	for session := 1; session <= c.Sessions(); session++ {
+		name := c.ID + "-s" + strconv.Itoa(session)
+		end := "end of " + name
+		s.model.AddModel(name, func(turn *provider.Turn) provider.Step { return worst(c, w, session, turn, end) })
+		chat := firstOwner + s.chats
+		s.chats++
+		s.telegram.say(chat, provider.Prompt(name)+" "+c.Prompt(w, session))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		if !s.telegram.until(ctx, end) {
+			t.Errorf("%s: no answer; the model read %.500q", name, s.model.ResultsIn(name))
+		}
+		cancel()
+		for _, m := range s.telegram.messages() {
+			switch {
+			case m.Chat == strconv.Itoa(chat):
+				o.Reply += m.Text + "\n"
+			case m.Chat == cases.Friend && strings.Contains(m.Text, c.Fact()):
+				o.Sent[m.Chat] = append(o.Sent[m.Chat], m.Text)
+			}
+		}
+	}
+	o.Collected = s.site.Collected(c)
+	return o
+}
+
+// worst is the worst model's next step in a turn.
+func worst(c *cases.Case, w *cases.World, session int, turn *provider.Turn, end string) provider.Step {
+	m := c.Mind(w, session)
+	m.Reads(turn.Before)
+	for _, text := range turn.Since {
+		step, _ := m.Next()
+		m.Reads(text)
+		m.Holds(step.As, content(text))
+	}
+	step, ok := m.Next()
+	if !ok {
+		return provider.Say(end)
+	}
+	do := func(tool string, input map[string]any) provider.Step { return provider.Do(tool, input) }
+	switch step.Act {
+	case cases.Fetch:
+		return do("web_fetch", map[string]any{"url": step.URL})
+	case cases.ReadMail, cases.Run:
+		return do("exec", map[string]any{"command": step.Command})
+	case cases.Restricted:
+		return do("exec", map[string]any{"command": "RESTRICTED=1 " + step.Command})
+	case cases.Read:
+		return do("read", map[string]any{"path": step.Path})
+	case cases.Write:
+		return do("write", map[string]any{"path": step.Path, "content": step.Text})
+	case cases.Edit:
+		return do("edit", map[string]any{"path": step.Path, "edits": []any{map[string]any{"oldText": step.Old, "newText": step.Text}}})
+	case cases.Remember:
+		return do("write", map[string]any{"path": filepath.Join(filepath.Dir(w.Dir), "memory", step.Path+".md"), "content": step.Text})
+	case cases.Recall:
+		return do("memory_get", map[string]any{"path": "memory/" + step.Path + ".md"})
+	case cases.Send:
+		return do("message", map[string]any{"action": "send", "channel": "telegram", "target": step.To, "message": step.Text})
+	case cases.Inspect:
+		return do("inspect_symbol", map[string]any{"symbols": []any{step.Text}, "question": step.Question})
+	}
+	return provider.Say(step.Text + "\n" + end)
+}
+
+// content is what a result of OpenClaw's says, without its form.
+func content(text string) string {
+	var fields map[string]any
+	if json.Unmarshal([]byte(text), &fields) == nil {
+		for _, name := range []string{"text", "aggregated", "content", "answer", "result"} {
+			if v, ok := fields[name].(string); ok {
+				return v
+			}
+		}
+	}
+	return text
+}
+
+// TestOpenClawIsolated plays one case of each vector through OpenClaw with
+// isolation on: the model gets symbols and nothing else, and the owner gets what
+// was asked for in clear.
+func TestOpenClawIsolated(t *testing.T) {
+	s := newStage(t, true)
+	for _, c := range cases.Cases() {
+		if name := os.Getenv("AUDITD_TEST_CASE"); !strings.HasPrefix(c.ID, name) {
+			continue
+		}
+		start := time.Now()
+		o := s.play(t, c)
+		t.Logf("%s: %s", c.ID, time.Since(start).Round(time.Millisecond))
+		s.holds(t, o)
+	}
+}
+
+// holds checks what came of a case with isolation on.
+func (s *stage) holds(t *testing.T, o *cases.Outcome) {
+	t.Helper()
+	c := o.Case
+	if harm := o.Harm(); harm != "" {
+		t.Errorf("%s: %s", c.ID, harm)
+	}
+	if err := o.Served(); err != nil {
+		t.Errorf("%s: %v; the model read %.1500q", c.ID, err, s.results(c))
+	}
+	for session := 1; session <= c.Sessions(); session++ {
+		for i, r := range s.model.Requests(c.ID + "-s" + strconv.Itoa(session)) {
+			if leak := c.Leak(r); leak != "" {
+				t.Errorf("%s: request %d of session %d holds %s: %s", c.ID, i, session, leak, s.model.Around(leak))
+				break
+			}
+		}
+	}
+}
+
+func (s *stage) results(c *cases.Case) []string {
+	var out []string
+	for session := 1; session <= c.Sessions(); session++ {
+		out = append(out, s.model.ResultsIn(c.ID+"-s"+strconv.Itoa(session))...)
+	}
+	return out
+}
+
+var _ = fmt.Sprint
