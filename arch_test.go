@@ -57,7 +57,7 @@ var mayImport = map[string]string{
 	"demo":                     "schema",
 	"client":                   "schema api marks policy standing heartbeat",
 	"bench":                    "schema",
-	"cmd/auditd":               "schema api approval auditlog bench bench/auditor claudehook client credential demo dualview dualview/fileview dualview/mediate dualview/policy dualview/shell escalation firewall httpapi install isolate inference inference/anthropic inference/ollama inference/onnx inference/openai internal/durable mcpproxy models policy precheck sqlite bench/cases bench/quality bench/report bench/peer bench/tune modelproxy marks replay standing heartbeat",
+	"cmd/auditd":               "schema api approval auditlog bench bench/auditor claudehook client credential demo dualview dualview/fileview dualview/mediate dualview/policy dualview/quarantine dualview/shell escalation firewall httpapi install isolate inference inference/anthropic inference/ollama inference/onnx inference/openai internal/durable mcpproxy models policy precheck sqlite bench/cases bench/quality bench/report bench/peer bench/tune modelproxy marks replay standing heartbeat",
 	"bench/cases":              "schema",
 	"bench/isolation":          "dualview/canary",
 	"bench/quality":            "schema inference bench/auditor bench/cases",

@@ -7,7 +7,7 @@ set -eu
 auditd=$(realpath "$1")
 cd "$(dirname "$0")/.."
 : "${AUDITD_TEST_OLLAMA:?run this through scripts/testmodel.sh}"
-go test -tags integration -timeout 35m ./inference/... ./models/... ./modelproxy ./cmd/auditd
+go test -tags integration -timeout 35m ./inference/... ./models/... ./modelproxy ./dualview/quarantine ./cmd/auditd
 
 # The daemon, over HTTP, as a program in any language would use it. The encoder
 # that ships judges; the language model is the second of a cascade.

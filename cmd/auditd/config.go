@@ -56,6 +56,10 @@ type Config struct {
 	// for a person. Secrets are taken out of what is sent to it.
 	Arbiter ArbiterConfig `yaml:"arbiter"`
 
+	// Inspector is the model that isolated agents ask about symbols. It reads
+	// what attackers wrote, has no tools, and its answers become symbols.
+	Inspector InspectorConfig `yaml:"inspector"`
+
 	// Proxy stands in front of the providers of agents' models.
 	Proxy ProxyConfig `yaml:"proxy"`
 
@@ -142,6 +146,25 @@ type ArbiterConfig struct {
 	KeyFile string `yaml:"key_file"`
 }
 
+// InspectorConfig configures the model for inspections.
+type InspectorConfig struct {
+	// Backend: auditor (the auditor's own language model, where it is one),
+	// off, ollama, openai or anthropic. What symbols stand for is sent there;
+	// secrets are not.
+	Backend string `yaml:"backend"`
+	// URL of the server; each backend but openai has its default.
+	URL string `yaml:"url"`
+	// Model as the server names it.
+	Model string `yaml:"model"`
+	// KeyFile is a file with the API key.
+	KeyFile string `yaml:"key_file"`
+	// Context length in tokens of the model. 0: the backend's default.
+	Context int `yaml:"context"`
+	// Timeout of one inspection, all its calls together. An agent is answered
+	// within deadline; what is found later is kept for when it asks again.
+	Timeout Duration `yaml:"timeout"`
+}
+
 // ProxyConfig configures the proxy in front of model providers.
 type ProxyConfig struct {
 	// Listen is the TCP address of the proxy, a loopback one, or "off".
@@ -222,8 +245,9 @@ func defaultConfig(getenv func(string) string) Config {
 	return Config{
 		Version: 1, Listen: "127.0.0.1:7841", State: xdg(getenv, "XDG_STATE_HOME", filepath.Join(".local", "state")),
 		Auditor: "onnx", Cascade: "ollama", Arbiter: ArbiterConfig{Backend: "off"},
-		Ollama:   OllamaConfig{URL: "http://127.0.0.1:11434", LoadTimeout: Duration(5 * time.Minute)},
-		Deadline: Duration(30 * time.Second), MaxPayload: schema.DefaultMaxPayload, MaxInFlight: 128,
+		Inspector: InspectorConfig{Backend: "auditor", Timeout: Duration(2 * time.Minute)},
+		Ollama:    OllamaConfig{URL: "http://127.0.0.1:11434", LoadTimeout: Duration(5 * time.Minute)},
+		Deadline:  Duration(30 * time.Second), MaxPayload: schema.DefaultMaxPayload, MaxInFlight: 128,
 		QuestionTTL: Duration(time.Hour), SessionTTL: Duration(10 * time.Minute), KeepTexts: Duration(30 * 24 * time.Hour), KeepSymbols: Duration(90 * 24 * time.Hour),
 		LogLevel: "info", LogFormat: "text",
 	}
@@ -295,6 +319,7 @@ func (c *Config) complete(getenv func(string) string) error {
 		oneOf("auditor", c.Auditor, "onnx", "ollama", "openai", "cascade", "none"),
 		oneOf("cascade", c.Cascade, "ollama", "openai"),
 		oneOf("arbiter.backend", c.Arbiter.Backend, "off", "ollama", "openai", "anthropic"),
+		oneOf("inspector.backend", c.Inspector.Backend, "auditor", "off", "ollama", "openai", "anthropic"),
 		oneOf("log_level", c.LogLevel, "debug", "info", "warn", "error"),
 		oneOf("log_format", c.LogFormat, "text", "json"),
 	); err != nil {
@@ -312,7 +337,7 @@ func (c *Config) complete(getenv func(string) string) error {
 		v     Duration
 		least time.Duration
 	}{{"deadline", c.Deadline, time.Second}, {"question_ttl", c.QuestionTTL, time.Second}, {"session_ttl", c.SessionTTL, time.Second},
-		{"keep_texts", c.KeepTexts, time.Hour}, {"keep_symbols", c.KeepSymbols, time.Hour}, {"ollama.load_timeout", c.Ollama.LoadTimeout, time.Second}} {
+		{"keep_texts", c.KeepTexts, time.Hour}, {"keep_symbols", c.KeepSymbols, time.Hour}, {"ollama.load_timeout", c.Ollama.LoadTimeout, time.Second}, {"inspector.timeout", c.Inspector.Timeout, time.Second}} {
 		if time.Duration(d.v) < d.least {
 			return fmt.Errorf("%s: is %s, the least is %s", d.field, time.Duration(d.v), d.least)
 		}
@@ -321,7 +346,7 @@ func (c *Config) complete(getenv func(string) string) error {
 		field           string
 		v, least, limit int
 	}{{"max_payload", c.MaxPayload, 1 << 10, 16 << 20}, {"max_in_flight", c.MaxInFlight, 1, 4096}, {"onnx.threads", c.Onnx.Threads, 0, 64},
-		{"ollama.context", c.Ollama.Context, 0, 1 << 20}, {"openai.context", c.OpenAI.Context, 0, 1 << 20}, {"ollama.threads", c.Ollama.Threads, 0, 256}} {
+		{"ollama.context", c.Ollama.Context, 0, 1 << 20}, {"openai.context", c.OpenAI.Context, 0, 1 << 20}, {"ollama.threads", c.Ollama.Threads, 0, 256}, {"inspector.context", c.Inspector.Context, 0, 1 << 20}} {
 		if n.v < n.least || n.v > n.limit {
 			return fmt.Errorf("%s: is %d, it must be %d to %d", n.field, n.v, n.least, n.limit)
 		}
@@ -332,6 +357,9 @@ func (c *Config) complete(getenv func(string) string) error {
 	}
 	if c.Arbiter.Backend != "off" && c.Arbiter.Model == "" {
 		return errors.New("arbiter.model: must be set")
+	}
+	if b := c.Inspector.Backend; b != "off" && b != "auditor" && c.Inspector.Model == "" {
+		return errors.New("inspector.model: must be set")
 	}
 	if err := c.completeProxy(); err != nil {
 		return err
@@ -356,6 +384,17 @@ func (c *Config) complete(getenv func(string) string) error {
 		}
 	}
 	return nil
+}
+
+// inspectorBackend is the backend that inspections ask.
+func (c *Config) inspectorBackend() string {
+	if c.Inspector.Backend != "auditor" {
+		return c.Inspector.Backend
+	}
+	if c.Auditor == "cascade" {
+		return c.Cascade
+	}
+	return c.Auditor
 }
 
 // cacheDir is where `make deps` puts ONNX Runtime.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,11 +12,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"example.org/auditd/api"
 	"example.org/auditd/claudehook"
 	"example.org/auditd/dualview"
 	"example.org/auditd/dualview/fileview"
 	"example.org/auditd/dualview/mediate"
 	dvpolicy "example.org/auditd/dualview/policy"
+	"example.org/auditd/dualview/quarantine"
 	"example.org/auditd/dualview/shell"
 	"example.org/auditd/isolate"
 	"example.org/auditd/schema"
@@ -57,6 +60,9 @@ func openIsolation(ctx context.Context, d *daemon, secrets func(string) [][2]int
 	if cfg.Mediator, err = iso.mediator(ctx, d, secrets, getenv("HOME")); err != nil {
 		cfg.Mediator, cfg.Missing = nil, err.Error()
 	}
+	if cfg.Inspect, err = iso.inspector(d); err != nil {
+		return nil, err
+	}
 	iso.Events, err = isolate.New(cfg)
 	return iso, err
 }
@@ -89,6 +95,27 @@ func (iso *isolation) mediator(ctx context.Context, d *daemon, secrets func(stri
 	}
 	return mediate.New(mediate.Config{Table: iso.table, Views: iso.views, Runner: runner, Policy: iso.policy.Load, Owner: ownerName, Home: home,
 		Ask: d.queue.Ask, Redeem: d.queue.Redeem, Secrets: secrets, Strict: showsItsOwn, Logger: d.logger})
+}
+
+// inspector asks the model that the owner configured about symbols; nil where
+// there is none, or no table.
+func (iso *isolation) inspector(d *daemon) (func(context.Context, *api.Inspection) schema.Outcome, error) {
+	if iso.table == nil || d.judges.inspector == nil {
+		return nil, nil
+	}
+	q, err := quarantine.New(quarantine.Config{Table: iso.table, Model: d.judges.inspector, Policy: iso.policy.Load, Owner: ownerName,
+		Timeout: time.Duration(d.cfg.Inspector.Timeout), Concurrent: concurrency(d.cfg.inspectorBackend()), Logger: d.logger})
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, r *api.Inspection) schema.Outcome {
+		symbols := make([]dualview.Symbol, len(r.Symbols))
+		for i, s := range r.Symbols {
+			symbols[i] = dualview.Symbol(s)
+		}
+		return q.Event(ctx, &quarantine.Request{Host: r.Host, Agent: r.Agent, Session: r.Session, CallID: r.CallID, Symbols: symbols, Question: r.Question,
+			Schema: json.RawMessage(r.Schema), AgentTrusted: !iso.policy.Load().AgentBarred(r.Host, r.Agent)})
+	}, nil
 }
 
 // showsItsOwn: Claude Code takes a result in a tool's own shape and no other. It

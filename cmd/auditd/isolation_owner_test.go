@@ -102,7 +102,7 @@ func TestOwnerOfAnIsolatedAgent(t *testing.T) {
 	if out, err = x.home.client().ChangeRules(t.Context(), &api.RuleChange{Host: "openclaw", Agent: "main", Session: "s1", Op: "list", Kind: "trust"}); err != nil || !strings.Contains(string(out.Result), "*.csv") {
 		t.Errorf("list: %s %v", out.Result, err)
 	}
-	if out, err = x.home.client().Inspect(t.Context(), &api.Inspection{Host: "openclaw", Agent: "main", Session: "s1", Symbols: []string{s}, Question: "what is it?"}); err != nil || !out.Action.Stops() || out.Result != nil {
+	if out, err = x.home.client().Inspect(t.Context(), &api.Inspection{Host: "openclaw", Agent: "main", Session: "s1", Symbols: []string{s}, Question: "what is it?"}); err != nil || !out.Action.Stops() || out.Reason != "no_inspector" || !strings.Contains(out.Message, "config.yaml") || out.Result != nil {
 		t.Errorf("inspect: %+v %v", out, err)
 	}
 }
@@ -134,6 +134,12 @@ func TestSecretsAreSymbols(t *testing.T) {
 // inProcess is a daemon of this process, whose parts a test can break.
 func inProcess(t *testing.T, mode string) (*daemon, string) {
 	t.Helper()
+	return inProcessWith(t, mode, "version: 1\n", &judges{auditor: harmless{}})
+}
+
+// inProcessWith is inProcess with rules of isolation and judges of the test's.
+func inProcessWith(t *testing.T, mode, rules string, j *judges) (*daemon, string) {
+	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -148,11 +154,17 @@ func inProcess(t *testing.T, mode string) (*daemon, string) {
 	if err := cfg.complete(getenv); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.MkdirAll(filepath.Dir(cfg.isolationFile), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(cfg.isolationFile, []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	root := filepath.Join(dir, "project")
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	d, err := newDaemonWith(t.Context(), &cfg, getenv, slog.New(slog.DiscardHandler), &judges{auditor: harmless{}})
+	d, err := newDaemonWith(t.Context(), &cfg, getenv, slog.New(slog.DiscardHandler), j)
 	if err != nil {
 		t.Fatal(err)
 	}

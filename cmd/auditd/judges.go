@@ -50,10 +50,13 @@ func newChecker(p *policy.Policy, cfg *Config, getenv func(string) string) (*pre
 type judges struct {
 	auditor inference.Auditor
 	arbiter inference.Arbiter // nil when it is off
-	names   []api.ModelInfo
-	ready   []func() error
-	close   []func() error
-	gone    bool // something could not be made, so there is no use in waiting
+	// inspector is the model that inspections of symbols ask; nil when there is
+	// none.
+	inspector inference.Completer
+	names     []api.ModelInfo
+	ready     []func() error
+	close     []func() error
+	gone      bool // something could not be made, so there is no use in waiting
 }
 
 // loading reports whether the auditor is on its way.
@@ -69,6 +72,9 @@ func newJudges(ctx context.Context, cfg *Config, getenv func(string) string, log
 		a, err := j.open(ctx, name, cfg, getenv, logger)
 		if err != nil {
 			a, j.gone = absent{name, err}, true
+		}
+		if c, ok := a.(inference.Completer); ok && cfg.Inspector.Backend == "auditor" {
+			j.inspector = c
 		}
 		return inference.NewChecked(a, inference.CheckedConfig{Count: count})
 	}
@@ -95,6 +101,15 @@ func newJudges(ctx context.Context, cfg *Config, getenv func(string) string, log
 		j.arbiter = inference.NewCheckedArbiter(a, inference.CheckedConfig{Count: count})
 		j.names = append(j.names, api.ModelInfo{Name: cfg.Arbiter.Model, Backend: cfg.Arbiter.Backend, Role: "arbiter"})
 		j.ready = append(j.ready, j.arbiter.Ready)
+	}
+	if b := cfg.Inspector.Backend; b != "off" && b != "auditor" {
+		c, err := j.openInspector(ctx, &cfg.Inspector, cfg, logger)
+		if err != nil {
+			c = absent{b, err}
+		}
+		j.inspector = c
+		j.names = append(j.names, api.ModelInfo{Name: cfg.Inspector.Model, Backend: b, Role: "inspector"})
+		j.ready = append(j.ready, c.Ready)
 	}
 	return j
 }
@@ -201,6 +216,24 @@ func (j *judges) openArbiter(ctx context.Context, a *ArbiterConfig, cfg *Config,
 	return nil, fmt.Errorf("there is no arbiter called %s", a.Backend)
 }
 
+func (j *judges) openInspector(ctx context.Context, i *InspectorConfig, cfg *Config, logger *slog.Logger) (inference.Completer, error) {
+	switch i.Backend {
+	case "ollama":
+		b, err := ollama.New(ollama.Config{URL: i.URL, Model: i.Model, Context: i.Context, Threads: cfg.Ollama.Threads, LoadTimeout: time.Duration(cfg.Ollama.LoadTimeout), StateDir: cfg.State, Log: logger})
+		if err != nil {
+			return nil, err
+		}
+		b.Start(ctx)
+		j.close = append(j.close, func() error { b.Close(); return nil })
+		return b, nil
+	case "openai":
+		return openai.New(openai.Config{URL: i.URL, Model: i.Model, KeyFile: i.KeyFile, Context: i.Context, Hosted: i.KeyFile != ""})
+	case "anthropic":
+		return anthropic.New(anthropic.Config{URL: i.URL, Model: i.Model, KeyFile: i.KeyFile, MaxPrompt: i.Context})
+	}
+	return nil, fmt.Errorf("there is no inspector called %s", i.Backend)
+}
+
 // Missing says what is not ready, in a person's words.
 func (j *judges) Missing() []string {
 	var out []string
@@ -226,6 +259,8 @@ func (j *judges) Models(context.Context) []api.ModelInfo {
 			m.Name = j.auditor.Identity()
 		case "arbiter":
 			m.Name = j.arbiter.Identity()
+		case "inspector":
+			m.Name = j.inspector.Identity()
 		}
 		out[i] = m
 	}
@@ -272,6 +307,13 @@ func (a absent) Audit(context.Context, *schema.Record) (schema.Report, schema.Us
 
 func (a absent) Arbitrate(context.Context, *schema.ArbiterRecord) (schema.ArbiterReport, schema.Usage, error) {
 	return schema.ArbiterReport{}, schema.Usage{}, a.fail()
+}
+
+// Window is never looked at: what would be asked fails first.
+func (a absent) Window() int { return 1 << 20 }
+
+func (a absent) Complete(context.Context, *inference.Completion) (string, schema.Usage, error) {
+	return "", schema.Usage{}, a.fail()
 }
 
 func (a absent) fail() error {

@@ -79,6 +79,7 @@ type call struct {
 	work     *fileview.Workspace
 	paths    []string // pairs: where the host looked, and what the agent calls it
 	began    time.Time
+	answered *schema.Outcome // of one of isolation's own tools
 }
 
 const (

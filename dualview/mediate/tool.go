@@ -414,6 +414,9 @@ func (m *Mediator) after(ctx context.Context, e *schema.Event, a Auditor) (schem
 			return schema.Outcome{}, err
 		}
 	}
+	if doc, ok, err := m.own(ctx, c, e.Result); err != nil || ok {
+		return schema.Outcome{Action: schema.RewriteAndContinue, Reason: schema.ReasonNothingHidden, Message: "The daemon's own answer.", Result: doc}, err
+	}
 	notice := ""
 	if c.work != nil {
 		rep, err := c.work.Sync(ctx, "after "+e.Tool)

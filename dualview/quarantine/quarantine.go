@@ -151,6 +151,8 @@ func (q *Quarantine) Event(ctx context.Context, r *Request) schema.Outcome {
 			return schema.Outcome{Action: schema.Block, Reason: "inspect_budget", Message: "Refused: " + ErrBudget.Error() + "."}
 		case errors.Is(err, ErrTooLarge):
 			return schema.Outcome{Action: schema.Block, Reason: "inspect_too_large", Message: "Withheld: " + ErrTooLarge.Error() + "."}
+		case errors.Is(err, context.DeadlineExceeded):
+			return schema.Outcome{Action: schema.Block, Reason: "inspect_late", Message: "Withheld: the model has not answered in time. Ask the same again in a while."}
 		}
 		return schema.Outcome{Action: schema.Block, Reason: "inspect_failed", Message: "Withheld: the inspection failed. The symbols can still be passed on."}
 	}
