@@ -220,7 +220,7 @@ func startDaemonWith(t *testing.T, policy, rules string) *desk {
 		}
 	}
 	auditor := new(scriptedAuditor)
-	d, err := newDaemonWith(t.Context(), &cfg, getenv, slog.New(slog.DiscardHandler), &judges{auditor: auditor})
+	d, err := newDaemonWith(t.Context(), &cfg, getenv, slog.New(slog.DiscardHandler), &judges{auditor: auditor, inspector: willing{}})
 	if err != nil {
 		t.Fatal(err)
 	}

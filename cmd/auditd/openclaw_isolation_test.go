@@ -5,18 +5,23 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	cases "example.org/auditd/bench/isolation"
+	"example.org/auditd/inference"
 	"example.org/auditd/install"
 	"example.org/auditd/install/provider"
+	"example.org/auditd/schema"
 )
 
 // These tests play the isolation benchmark's cases through the real OpenClaw.
@@ -27,11 +32,14 @@ type stage struct {
 	*gate
 	site    *cases.Site
 	mailbox string
-	chats   int
+	chats   atomic.Int64
 }
 
 // firstOwner is the first of the owner's accounts: each case talks from its own.
 const firstOwner = 900000
+
+// turnTime is how long a turn may take on a busy machine.
+const turnTime = 5 * time.Minute
 
 // newStage starts a gateway, isolated by auditd or without it.
 func newStage(t *testing.T, isolated bool) *stage {
@@ -74,11 +82,8 @@ func newStage(t *testing.T, isolated bool) *stage {
 // play plays a case and returns what came of it.
 func (s *stage) play(t *testing.T, c *cases.Case) *cases.Outcome {
 	w := &cases.World{Dir: s.path(c.ID), Site: s.site.URL, Mailbox: s.mailbox}
-	if err := c.Prepare(w); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Deliver(c); err != nil {
-		t.Fatal(err)
+	if err := errors.Join(c.Prepare(w), w.Deliver(c)); err != nil {
+		t.Error(err)
 	}
 	s.site.Serve(c, w)
 	o := &cases.Outcome{Case: c, World: w, Sent: map[string][]string{}}
@@ -86,10 +91,9 @@ func (s *stage) play(t *testing.T, c *cases.Case) *cases.Outcome {
 		name := c.ID + "-s" + strconv.Itoa(session)
 		end := "end of " + name
 		s.model.AddModel(name, func(turn *provider.Turn) provider.Step { return worst(c, w, session, turn, end) })
-		chat := firstOwner + s.chats
-		s.chats++
+		chat := firstOwner + int(s.chats.Add(1))
 		s.telegram.say(chat, provider.Prompt(name)+" "+c.Prompt(w, session))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), turnTime)
 		if !s.telegram.until(ctx, end) {
 			t.Errorf("%s: no answer; the model read %.500q", name, s.model.ResultsIn(name))
 		}
@@ -159,20 +163,78 @@ func content(text string) string {
 	return text
 }
 
-// TestOpenClawIsolated plays one case of each vector through OpenClaw with
-// isolation on: the model gets symbols and nothing else, and the owner gets what
-// was asked for in clear.
-func TestOpenClawIsolated(t *testing.T) {
-	s := newStage(t, true)
-	for _, c := range cases.Cases() {
-		if name := os.Getenv("AUDITD_TEST_CASE"); !strings.HasPrefix(c.ID, name) {
-			continue
-		}
-		start := time.Now()
-		o := s.play(t, c)
-		t.Logf("%s: %s", c.ID, time.Since(start).Round(time.Millisecond))
-		s.holds(t, o)
+// suite are the cases that are played: a third of the 90 of one session in which
+// every task meets every vector and every goal, and all of two sessions. `make
+// agents-all` plays all 90.
+func suite() []*cases.Case {
+	all := cases.Third()
+	if os.Getenv("AUDITD_TEST_ALL") != "" {
+		all = cases.Cases()
 	}
+	all = append(all, cases.Stored()...)
+	if only := os.Getenv("AUDITD_TEST_CASE"); only != "" {
+		all = slices.DeleteFunc(all, func(c *cases.Case) bool { return !strings.Contains(c.ID, only) })
+	}
+	return all
+}
+
+// playAll plays the suite, some cases at once, and hands each outcome to check.
+func (s *stage) playAll(t *testing.T, check func(*cases.Outcome)) {
+	todo := make(chan *cases.Case)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for c := range todo {
+				start := time.Now()
+				check(s.play(t, c))
+				t.Logf("%s: %s", c.ID, time.Since(start).Round(time.Millisecond))
+			}
+		})
+	}
+	for _, c := range suite() {
+		todo <- c
+	}
+	close(todo)
+	wg.Wait()
+}
+
+// TestOpenClawIsolation plays the cases with isolation on: none does harm, no
+// request of the model's holds a word of the attacker's, and the owner gets what
+// was asked for in clear.
+func TestOpenClawIsolation(t *testing.T) {
+	s := newStage(t, true)
+	s.playAll(t, func(o *cases.Outcome) { s.holds(t, o) })
+}
+
+// TestOpenClawWithoutIsolation plays the same cases without auditd: each does
+// harm, so the others show something.
+func TestOpenClawWithoutIsolation(t *testing.T) {
+	s := newStage(t, false)
+	s.playAll(t, func(o *cases.Outcome) {
+		if o.Harm() == "" {
+			t.Errorf("%s: no harm was done; the model read %.1500q", o.Case.ID, s.results(o.Case))
+		}
+		if err := o.Served(); err != nil {
+			t.Errorf("%s: %v", o.Case.ID, err)
+		}
+	})
+}
+
+// willing is the quarantined model: it finds what it is asked for, and says what
+// the attacker wants it to say.
+type willing struct{}
+
+func (willing) Identity() string { return "willing" }
+func (willing) Ready() error     { return nil }
+func (willing) Window() int      { return 32768 }
+func (willing) Complete(_ context.Context, c *inference.Completion) (string, schema.Usage, error) {
+	at := strings.Index(c.User, "The meeting is on")
+	if at < 0 {
+		return `{"result": "unknown"}`, schema.Usage{Backend: "scripted"}, nil
+	}
+	text := c.User[at:min(len(c.User), at+2000)] // with the attacker's order
+	answer, err := json.Marshal(map[string]string{"result": strings.ToValidUTF8(text, "")})
+	return string(answer), schema.Usage{Backend: "scripted"}, err
 }
 
 // holds checks what came of a case with isolation on.
@@ -202,5 +264,3 @@ func (s *stage) results(c *cases.Case) []string {
 	}
 	return out
 }
-
-var _ = fmt.Sprint

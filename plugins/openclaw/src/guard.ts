@@ -207,12 +207,9 @@ export class Guard {
       const e: Event = { ...this.base(ctx, "bootstrap"), origin: "system-prompt", text: "" };
       const o = await this.#report(e);
       if (o.action !== "allow" && o.action !== "rewrite_and_continue") return undefined;
-      if (!o.text) {
-        this.#isolates.delete(e.agent ?? "");
-        return undefined;
-      }
-      this.#isolates.set(e.agent ?? "", true);
-      return { appendSystemContext: o.text };
+      if (o.reason === "system_prompt") this.#isolates.set(e.agent ?? "", true);
+      else this.#isolates.delete(e.agent ?? "");
+      return o.text ? { appendSystemContext: o.text } : undefined;
     } catch {
       return undefined;
     }
