@@ -61,6 +61,7 @@ def main(argv: list[str] | None = None) -> int:
     p.add_argument("--lr", type=float, default=1.5e-4)
     p.add_argument("--tokens", type=int, default=2560, help="tokens in a batch")
     p.add_argument("--scenes", type=int, help="number of whole texts in it, by default 24000 times the scale")
+    p.add_argument("--work", type=int, help="number of tasks, mails and guides in it, by default 16000 times the scale")
     p.add_argument("--init", type=Path, help="start from the weights of this model.pt or model.onnx")
     p.add_argument("--freeze", type=int, default=0, help="leave the lowest N layers as they are")
     p.add_argument("--fresh", action="store_true", help="ignore a checkpoint in --out")
@@ -95,7 +96,7 @@ def main(argv: list[str] | None = None) -> int:
         if cache.exists() and not a.fresh:
             mixture = pickle.loads(cache.read_bytes())
         else:
-            mixture = mix.build(a.data, Tokenizer(base_folder() / "tokenizer.json"), a.seed, a.scale, a.scenes)
+            mixture = mix.build(a.data, Tokenizer(base_folder() / "tokenizer.json"), a.seed, a.scale, a.scenes, a.work)
             cache.write_bytes(pickle.dumps(mixture))
         print(f"{len(mixture['ids'])} windows, {sum(map(len, mixture['ids'])) / 1e6:.1f} M payload tokens")
         train.train(mixture, a.out, a.minutes, lr=a.lr, tokens=a.tokens, seed=a.seed, init=a.init, freeze=a.freeze, threads=a.threads, resume=not a.fresh)

@@ -60,7 +60,7 @@ def stage1_threshold(model: infer.Model, first, recs: list[dict], raws: list[inf
                 worst.append(sc[z >= need].max())
         elif raw.n > 1:
             benign += list(sc)
-    first.threshold = float(np.quantile(worst, cost))
+    first.threshold = float(np.quantile(worst, cost, method="lower"))  # an observed score: what lies below it is at most the share
     return {"cost_if_all_long": round(float((np.array(worst) < first.threshold).mean()), 4), "benign_windows_cleared": round(float((np.array(benign) < first.threshold).mean()), 4)}
 
 

@@ -17,8 +17,12 @@ import numpy as np
 from tqdm import tqdm
 
 from . import generate as G
+from . import guides
 from . import labels as L
+from . import office
+from . import reading
 from . import scenes as S
+from . import tasks
 from . import words as W
 from .prepare import prepare_with_span
 from .record import CHANNELS, NEUTRAL, SINKS, SURFACES, WINDOW, BOUNDARY_OF_SINK, Meta, Tokenizer, meta_of
@@ -297,6 +301,63 @@ def scenes(r: random.Random, n: int) -> list[Item]:
     return out
 
 
+def work(r: random.Random, n: int) -> list[Item]:
+    """Owners' tasks, business mail, guides and documents at full length, each benign and with an attack in it."""
+    out = []
+
+    def read(channel: str, sink: str = "reasoning") -> Meta:
+        return Meta("context", BOUNDARY_OF_SINK[sink], channel, r.choice(["untrusted", "untrusted", "any"]), sink, r.choice(INTENTS) if r.random() < 0.7 else None)
+
+    def attacked(text: str, what: str, goal: str, meta: Meta, source: str) -> None:
+        i = text.find(what)
+        if what and i >= 0:
+            out.append(Item(text, (i, i + len(what)), L.REWRITE, goal, meta, source=source))
+
+    for _ in range(n):
+        if r.random() < 0.4:
+            if r.random() < 0.62:
+                t, channel = reading.document(r)
+                out.append(Item(t, meta=read(channel), source="work:document"))
+            else:
+                what, goal = reading.aside(r)
+                t, channel = reading.document(r, what)
+                attacked(t, what if what in t else json.dumps(what, ensure_ascii=False)[1:-1], goal, read(channel), "work:document attacked")
+            continue
+        k = r.random()
+        if k < 0.3:  # the owner's words, mostly read without a header
+            t = tasks.task(r) if r.random() < 0.85 else tasks.request(r)
+            out.append(Item(t, meta=Meta("context", "reasoning", "user", "owner", "reasoning"), source="work:task"))
+        elif k < 0.33:  # nothing but an order, on a channel that has none to give
+            t = tasks.order(r)
+            out.append(Item(t, (0, len(t)), L.BLOCK, "other", read(r.choice(["web", "email", "tool", "webhook"])), "exact", source="work:order"))
+        elif k < 0.43:
+            what = tasks.order(r) if r.random() < 0.75 else S.errand(r)
+            if r.random() < 0.6:
+                t, _at = S.response(r, what)
+                attacked(t, what if what in t else json.dumps(what, ensure_ascii=False)[1:-1], "other", read("tool"), "work:response attacked")
+            else:
+                c, channel = G.carrier(r)
+                if channel in PERSONAL:  # as above: people ask each other for things
+                    what = G.instruction(r, True)[0]
+                t, _sp = G.insert(c, what)
+                attacked(t, what, "other", read(channel), "work:carrier attacked")
+        elif k < 0.66:
+            out.append(Item(office.mail(r), meta=read("email"), source="work:mail"))
+        elif k < 0.75:
+            what, goal = G.instruction(r, r.random() < 0.85) if r.random() < 0.8 else (r.choice(["Assistant, ", "AI agent: ", "Note to the assistant reading this mail: ", "System: "]) + tasks.lower(tasks.request(r)), "other")
+            attacked(office.mail(r, what), what, goal, read("email"), "work:mail attacked")
+        elif k < 0.8:  # a mail as a tool returns it
+            t, _at = S.response(r, office.mail(r))
+            out.append(Item(t, meta=read("tool"), source="work:response"))
+        elif k < 0.94:
+            out.append(Item(guides.guide(r), meta=read(r.choice(["web", "file"])), source="work:guide"))
+        else:
+            what, goal = G.instruction(r, True)
+            line = r.choice(["{}", "{}", "<!-- {} -->", "> {}", "<span style=\"display:none\">{}</span>"]).format(what)
+            attacked(guides.guide(r, line), what, goal, read(r.choice(["web", "file"])), "work:guide attacked")
+    return out
+
+
 def header_of(r: random.Random, it: Item) -> Meta:
     """Metadata dropout: more than half neutral, the rest whole, thinned or shuffled."""
     if it.header == "neutral":
@@ -392,9 +453,9 @@ def windows(r: random.Random, items: list[Item], tok: Tokenizer, progress: bool 
     return out
 
 
-def build(data: Path | None, tok: Tokenizer, seed: int = 7, scale: float = 1.0, whole_texts: int | None = None, progress: bool = True) -> dict:
+def build(data: Path | None, tok: Tokenizer, seed: int = 7, scale: float = 1.0, whole_texts: int | None = None, long_texts: int | None = None, progress: bool = True) -> dict:
     """The mixture. Without a data directory it consists of generated records only.
-    `whole_texts` is the number of scenes; it grows with `scale` unless it is given."""
+    `whole_texts` is the number of scenes, `long_texts` that of tasks, mails and guides; they grow with `scale` unless given."""
     r = random.Random(seed)
     items: list[Item] = []
     carriers: list[dict] = []
@@ -405,5 +466,6 @@ def build(data: Path | None, tok: Tokenizer, seed: int = 7, scale: float = 1.0, 
     items += composed(r, int(10500 * scale), carriers, spans)
     items += whole(r, int(2000 * scale))
     items += scenes(r, int(24000 * scale) if whole_texts is None else whole_texts)
+    items += work(r, int(16000 * scale) if long_texts is None else long_texts)
     r.shuffle(items)
     return windows(r, items, tok, progress)

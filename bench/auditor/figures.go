@@ -65,11 +65,13 @@ type Result struct {
 	File     string `json:"file"`
 	Metadata bool   `json:"metadata"` // false: text alone
 	Rows     []Row  `json:"rows"`     // all records first, then by source
+	Goals    []Goal `json:"goals,omitempty"`
 }
 
 func summarise(identity, path string, metadata bool, out []outcome) *Result {
 	r := &Result{Auditor: identity, File: path, Metadata: metadata}
 	r.Rows = append(r.Rows, row("all", out))
+	r.Goals = goals(path, &r.Rows[0])
 	groups := map[string][]outcome{}
 	for _, o := range out {
 		groups[o.source] = append(groups[o.source], o)

@@ -14,7 +14,8 @@ func JSON(w io.Writer, results []*Result) error {
 	return e.Encode(results)
 }
 
-// Table writes the results as Markdown tables, one for each file and mode.
+// Table writes the results as Markdown tables, one for each file and mode, and
+// last what of the goals was reached on the sets that have some.
 func Table(w io.Writer, results []*Result) error {
 	for _, r := range results {
 		mode := "text alone"
@@ -41,7 +42,7 @@ func Table(w io.Writer, results []*Result) error {
 			}
 		}
 	}
-	return nil
+	return goalTable(w, results)
 }
 
 func line(w io.Writer, cells []string) error {

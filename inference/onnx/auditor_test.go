@@ -292,6 +292,17 @@ func TestRefused(t *testing.T) {
 		return s
 	}
 	changed := func(f func(*Manifest)) fstest.MapFS { return testSet(t, f) }
+	// staged has a first stage; its file is what is given here.
+	staged := func(file []byte) fstest.MapFS {
+		s := testSet(t, func(m *Manifest) {
+			m.Stage1 = &Stage1{File: "stage1.bin", MinWindows: 4}
+			m.SHA256["stage1.bin"] = sum(linearFile(16, 64, 1, 1, nil))
+		})
+		if file != nil {
+			s["stage1.bin"] = &fstest.MapFile{Data: file}
+		}
+		return s
+	}
 	for _, c := range []struct {
 		name string
 		c    Config
@@ -304,6 +315,8 @@ func TestRefused(t *testing.T) {
 		{"damaged tokenizer", Config{Model: flip("tokenizer.json")}, "tokenizer.json has digest"},
 		{"missing model", Config{Model: without("model.onnx")}, "model.onnx"},
 		{"missing tokenizer", Config{Model: without("tokenizer.json")}, "tokenizer.json"},
+		{"missing first stage", Config{Model: staged(nil)}, "stage1.bin"},
+		{"replaced first stage", Config{Model: staged(linearFile(16, 64, 1, 99, nil))}, "stage1.bin has digest"},
 		{"manifest is no JSON", Config{Model: fstest.MapFS{"model.json": {Data: []byte("{")}}}, "read model.json"},
 		{"other contract", Config{Model: changed(func(m *Manifest) { m.Contract = 2 })}, "contract is 2"},
 		{"window too long", Config{Model: changed(func(m *Manifest) { m.Window = 300 })}, "window 300"},

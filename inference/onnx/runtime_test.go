@@ -5,8 +5,10 @@ package onnx
 import (
 	"io/fs"
 	"os"
+	"runtime"
 	"strconv"
 	"testing"
+	"time"
 
 	ort "github.com/yalue/onnxruntime_go"
 )
@@ -55,8 +57,7 @@ func each(b *testing.B, counts []int, run func(b *testing.B, n int)) {
 }
 
 // BenchmarkPeak is the int8 limit of this machine: one large product, by
-// threads. BenchmarkRow's figure over this one is the share that an audit
-// reaches.
+// threads.
 func BenchmarkPeak(b *testing.B) {
 	model, err := os.ReadFile("testdata/peak.onnx")
 	if err != nil {
@@ -73,6 +74,54 @@ func BenchmarkPeak(b *testing.B) {
 		}
 		b.ReportMetric(2*rows*n*n/(float64(b.Elapsed().Nanoseconds())/float64(b.N)), "Gop/s")
 	})
+}
+
+// BenchmarkShare is the share of that limit which a row reaches. The two take
+// turns, so that whatever else the machine does slows down both.
+func BenchmarkShare(b *testing.B) {
+	peak, err := os.ReadFile("testdata/peak.onnx")
+	if err != nil {
+		b.Fatal(err)
+	}
+	a := benchAuditor(b)
+	for i, e := range a.engines {
+		threads := 1 // of the narrow lanes
+		if i > 0 {
+			threads = min(runtime.NumCPU(), 4)
+			if n, err := strconv.Atoi(os.Getenv("AUDITD_ONNX_THREADS")); err == nil {
+				threads = n
+			}
+		}
+		limit := rawSession(b, peak, threads, []string{"a"}, []string{"c"})
+		const rows, n = 1024, 2048
+		in, out := []ort.Value{tensor[uint8](b, rows, n)}, []ort.Value{tensor[int32](b, rows, n)}
+		b.Run("threads"+strconv.Itoa(threads), func(b *testing.B) {
+			each(b, []int{64, 128, 243}, func(b *testing.B, tokens int) {
+				l := e.lane()
+				defer l.close()
+				ids := benchIDs(tokens)
+				var took, tookPeak time.Duration
+				for b.Loop() {
+					start := time.Now()
+					if err := limit.Run(in, out); err != nil {
+						b.Fatal(err)
+					}
+					tookPeak += time.Since(start)
+					start = time.Now()
+					if _, err := l.run(&a.tok.Special, nil, ids); err != nil {
+						b.Fatal(err)
+					}
+					took += time.Since(start)
+				}
+				row := rowOps(tokens) * float64(b.N) / float64(took.Nanoseconds())
+				top := 2 * rows * n * n * float64(b.N) / float64(tookPeak.Nanoseconds())
+				b.ReportMetric(row, "Gop/s")
+				b.ReportMetric(top, "peak-Gop/s")
+				b.ReportMetric(100*row/top, "%peak")
+				b.ReportMetric(float64(took.Microseconds())/float64(b.N)/1000, "ms/row")
+			})
+		})
+	}
 }
 
 // BenchmarkBatch asks what a batch of equal rows would save over one row after

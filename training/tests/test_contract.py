@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import random
+import re
 
 import numpy as np
 import pytest
 
 from training import generate as G
-from training import infer, labels, mix, stage1
+from training import guides, infer, labels, mix, office, stage1, tasks
 from training.prepare import prepare, prepare_text, prepare_with_span
 from training.record import (
     MAX_HEADER_TOKENS,
@@ -148,6 +149,25 @@ def test_generators():
         seen.add(what)
     assert len(seen) > 380
     assert [G.carrier(random.Random(5)) for _ in range(2)][0] == G.carrier(random.Random(5))
+
+
+def test_long_texts():
+    """Tasks, mails and guides: no slot stays open, a planted order is found where it was put, and each kind has both classes."""
+    r = random.Random(4)
+    open_slot = re.compile(r"\{(file|dir|role|field|last|lang|day|time|topic|city|company|first|name|email|product|money|num|small|subject|path|url|account|brand|area|q)\}|[‹¦⟨]|<[^<>\n]*\|[^<>\n]*>")
+    for _ in range(300):
+        for t in (tasks.task(r), tasks.order(r), office.mail(r), guides.guide(r)):
+            assert t.strip() and not open_slot.search(t), t
+        assert "PLANTED" in office.mail(r, "PLANTED") and "PLANTED" in guides.guide(r, "PLANTED")
+    assert tasks.task(random.Random(5)) == tasks.task(random.Random(5))
+    items = mix.work(random.Random(6), 600)
+    kinds = {x.source for x in items}
+    for a, b in (("work:task", "work:order"), ("work:mail", "work:mail attacked"), ("work:guide", "work:guide attacked"), ("work:response", "work:response attacked")):
+        assert {a, b} <= kinds
+    for x in items:
+        assert (x.span is None) == (x.decision == 0)
+        if x.span:
+            assert x.text[x.span[0] : x.span[1]].strip()
 
 
 def test_mixture_is_deterministic(tok):
