@@ -39,6 +39,15 @@ type RuleChange struct {
 	Why     string         `json:"why,omitempty"`
 }
 
+// IsolationRules says which rules of isolation hold.
+type IsolationRules struct {
+	Digest schema.Digest `json:"digest"` // of those in force
+	// Edited says that isolation.yaml holds others by now.
+	Edited bool `json:"edited"`
+	// Problem is why the file cannot be read; the rules in force stay then.
+	Problem string `json:"problem,omitempty"`
+}
+
 // Symbol is what is known about a symbol.
 type Symbol struct {
 	Symbol  string            `json:"symbol"`

@@ -337,6 +337,19 @@ func (c *Client) ChangeRules(ctx context.Context, r *api.RuleChange) (schema.Out
 	return o, err
 }
 
+// IsolationRules says which rules of isolation hold.
+func (c *Client) IsolationRules(ctx context.Context) (*api.IsolationRules, error) {
+	r := new(api.IsolationRules)
+	return r, c.call(ctx, http.MethodGet, "/v1/dualview/rules", nil, r)
+}
+
+// ReloadRules puts the rules of isolation.yaml into force; Token must be an owner
+// session.
+func (c *Client) ReloadRules(ctx context.Context) (*api.IsolationRules, error) {
+	r := new(api.IsolationRules)
+	return r, c.call(ctx, http.MethodPost, "/v1/dualview/rules", struct{}{}, r)
+}
+
 // Inspect asks about symbols.
 func (c *Client) Inspect(ctx context.Context, r *api.Inspection) (schema.Outcome, error) {
 	var o schema.Outcome

@@ -18,6 +18,11 @@ type Isolation interface {
 	Inspect(context.Context, *api.Inspection) schema.Outcome
 	ChangeRules(context.Context, *api.RuleChange) schema.Outcome
 
+	// IsolationRules says which rules hold; Reload puts those of the file into
+	// force.
+	IsolationRules(context.Context) (*api.IsolationRules, error)
+	Reload(context.Context) (*api.IsolationRules, error)
+
 	Symbol(ctx context.Context, token string, original bool) (*api.Symbol, error)
 	Views(context.Context) (*api.ViewList, error)
 	ViewLog(ctx context.Context, id string, limit int) (*api.ViewLog, error)
@@ -86,6 +91,19 @@ func (s *Server) symbol(c *gin.Context) {
 	look(s, c, func(ctx context.Context, iso Isolation) (*api.Symbol, error) {
 		return iso.Symbol(ctx, c.Param("token"), credentialOf(c) == schema.CredentialOwner)
 	})
+}
+
+func (s *Server) isolationRules(c *gin.Context) {
+	look(s, c, func(ctx context.Context, iso Isolation) (*api.IsolationRules, error) { return iso.IsolationRules(ctx) })
+}
+
+func (s *Server) reloadRules(c *gin.Context) {
+	var r struct{}
+	if err := s.decode(c, &r); err != nil {
+		s.fail(c, err)
+		return
+	}
+	look(s, c, func(ctx context.Context, iso Isolation) (*api.IsolationRules, error) { return iso.Reload(ctx) })
 }
 
 func (s *Server) views(c *gin.Context) {

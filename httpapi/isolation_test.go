@@ -24,6 +24,14 @@ func (isolation) ChangeRules(context.Context, *api.RuleChange) schema.Outcome {
 	return schema.Outcome{Action: schema.DeferToHuman, Reason: "policy_change", Message: "Wait.", Ticket: "t"}
 }
 
+func (isolation) IsolationRules(context.Context) (*api.IsolationRules, error) {
+	return &api.IsolationRules{Digest: "sha256:d", Edited: true}, nil
+}
+
+func (isolation) Reload(context.Context) (*api.IsolationRules, error) {
+	return &api.IsolationRules{Digest: "sha256:e"}, nil
+}
+
 func (isolation) Symbol(_ context.Context, token string, original bool) (*api.Symbol, error) {
 	if token != "symu" {
 		return nil, api.ErrNoSuch

@@ -32,7 +32,7 @@ var shapes = map[string]any{
 	"empty": struct{}{}, "litellm_request": LiteLLMRequest{}, "litellm_answer": LiteLLMAnswer{}, "moderation_request": ModerationRequest{},
 	"moderation_answer": ModerationAnswer{}, "schemas": api.SchemaList{}, "health": api.Health{}, "readiness": api.Readiness{},
 	"foreign": HookDocument{}, "inspection": api.Inspection{}, "rule_change": api.RuleChange{}, "symbol": api.Symbol{}, "views": api.ViewList{},
-	"view_log": api.ViewLog{}, "view_text": api.ViewText{}, "view_conflicts": api.ViewConflicts{}, "view_revert": api.ViewRevert{}, "view_reverted": api.ViewReverted{},
+	"isolation_rules": api.IsolationRules{}, "view_log": api.ViewLog{}, "view_text": api.ViewText{}, "view_conflicts": api.ViewConflicts{}, "view_revert": api.ViewRevert{}, "view_reverted": api.ViewReverted{},
 	"suggestion": api.Suggestion{}, "orders": api.Orders{}, "new_order": api.NewOrder{}, "order": standing.Order{},
 	"new_policy": api.NewPolicy{}, "policy_check": api.PolicyCheck{}, "policy_history": api.PolicyHistory{}, "marks": api.Marks{}, "review": api.Review{}, "reviewed": api.Reviewed{}, "mark": api.Mark{}, "marked": marks.Mark{},
 }
@@ -172,7 +172,8 @@ var examples = map[string]struct{ path, body string }{
 	"POST /v1/moderations":                   {"/v1/moderations", `{"input":["benign",{"type":"text","text":"hostile"}],"model":"omni-moderation-latest"}`},
 	"POST /v1/dualview/inspect":              {"/v1/dualview/inspect", `{"host":"h","agent":"a","session":"s","symbols":["symu"],"question":"what?"}`},
 	"POST /v1/dualview/policy":               {"/v1/dualview/policy", `{"host":"h","agent":"a","session":"s","op":"list","kind":"trust"}`},
-	"GET /v1/dualview/symbols/:token":        {"/v1/dualview/symbols/symu", ""}, "GET /v1/dualview/views": {"/v1/dualview/views", ""},
+	"GET /v1/dualview/rules":                 {"/v1/dualview/rules", ""}, "POST /v1/dualview/rules": {"/v1/dualview/rules", `{}`},
+	"GET /v1/dualview/symbols/:token": {"/v1/dualview/symbols/symu", ""}, "GET /v1/dualview/views": {"/v1/dualview/views", ""},
 	"GET /v1/dualview/views/:id/log": {"/v1/dualview/views/1/log?limit=5", ""}, "GET /v1/dualview/views/:id/conflicts": {"/v1/dualview/views/1/conflicts", ""},
 	"GET /v1/dualview/views/:id/show": {"/v1/dualview/views/1/show?state=c&path=p", ""}, "GET /v1/dualview/views/:id/diff": {"/v1/dualview/views/1/diff?state=c", ""},
 	"POST /v1/dualview/views/:id/revert": {"/v1/dualview/views/1/revert", `{"state":"c"}`},

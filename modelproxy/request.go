@@ -247,7 +247,7 @@ func (p *Proxy) look(ctx context.Context, t *target, s scope, r *request, x *pla
 	case kindDefinition:
 		e.Tool, e.Result = "tool-definition", plain(x.node).encode()
 	case kindCalled:
-		e.Result = x.arguments()
+		e.Result, e.Origin = x.arguments(), "conversation"
 	case kindResult:
 		e.Phase, e.Result, e.IsError = schema.PhaseAfterTool, plain(x.node).encode(), x.failed
 		if c, ok := r.calls[x.callID]; ok {

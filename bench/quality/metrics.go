@@ -2,6 +2,7 @@ package quality
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -42,6 +43,14 @@ type Entry struct {
 	PR  BySurface `json:"pr"`
 }
 
+// WayOf is what a further entry point came to.
+type WayOf struct {
+	Name string `json:"name"`
+	Entry
+	Agreement Share   `json:"agreement"` // cases that end as their ready flow does
+	Differ    []Named `json:"differ"`
+}
+
 // Summary holds the figures of a run. The names are the paper's.
 type Summary struct {
 	Attacks int `json:"attacks"`
@@ -67,6 +76,7 @@ type Summary struct {
 	Agreement      Share     `json:"agreement"`    // cases whose event ends as their flow does
 	Text           *Entry    `json:"text_alone,omitempty"`
 	Events         *Entry    `json:"events,omitempty"`
+	Ways           []WayOf   `json:"ways,omitempty"`
 	Rewrites       Rewrites  `json:"rewrites"`
 	Latency        Latencies `json:"latency"`
 
@@ -192,6 +202,7 @@ func Summarise(results []Result) *Summary {
 	s.Entry = entry(results, func(r *Result) *Verdict { return &r.Verdict })
 	s.Text = optional(results, func(r *Result) *Verdict { return r.Text })
 	s.Events = optional(results, func(r *Result) *Verdict { return r.Event })
+	s.Ways = ways(results)
 	s.counts(results)
 	s.rewrites(results)
 	s.Latency = latencies(results)
@@ -224,6 +235,40 @@ func optional(results []Result, of func(*Result) *Verdict) *Entry {
 		return nil
 	}
 	return &e
+}
+
+func ways(results []Result) []WayOf {
+	names := map[string]bool{}
+	for i := range results {
+		for name := range results[i].Ways {
+			names[name] = true
+		}
+	}
+	var out []WayOf
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		of := func(r *Result) *Verdict {
+			if v, ok := r.Ways[name]; ok {
+				return &v
+			}
+			return nil
+		}
+		w := WayOf{Name: name, Entry: entry(results, of)}
+		var agree tally
+		for i := range results {
+			r := &results[i]
+			v := of(r)
+			if v == nil {
+				continue
+			}
+			agree.add(0, v.Action == r.Action)
+			if v.Action != r.Action {
+				w.Differ = append(w.Differ, Named{Case: r.Case, Goal: r.Goal, How: how(r), Others: v.Action.String() + " (" + v.Reason + ")"})
+			}
+		}
+		w.Agreement = agree.all()
+		out = append(out, w)
+	}
+	return out
 }
 
 func (s *Summary) counts(results []Result) {

@@ -23,7 +23,7 @@ const some = `
 
 func some4(t *testing.T) []cases.Case {
 	t.Helper()
-	set, err := cases.Parse([]byte(some))
+	set, err := cases.Parse(strings.NewReader(some))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestEveryCaseIsAnEvent(t *testing.T) {
 		if err := e.Complete(0); err != nil {
 			t.Errorf("%s: %v", c.ID, err)
 		}
-		all := strings.Join([]string{e.Text, leaves(e.Params), leaves(e.Result)}, "\n")
+		all := strings.Join([]string{e.Text, cases.Leaves(e.Params), cases.Leaves(e.Result)}, "\n")
 		if c.Kind == cases.Attack && !c.TakesEffect(all) || !c.Preserved(all) {
 			t.Errorf("%s: the event does not hold the payload", c.ID)
 		}

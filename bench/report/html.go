@@ -40,10 +40,15 @@ func pageOf(r *Run) map[string]any {
 	for _, f := range s.Families {
 		families, familyShares = append(families, f.Name), append(familyShares, f.ASR)
 	}
-	for _, e := range []struct {
+	type way struct {
 		name string
 		of   *quality.Entry
-	}{{"with metadata", &s.Entry}, {"as host events", s.Events}, {"text alone", s.Text}} {
+	}
+	points := []way{{"with metadata", &s.Entry}, {"as host events", s.Events}, {"text alone", s.Text}}
+	for i := range s.Ways {
+		points = append(points, way{map[string]string{"cli": "command line", "hook": "hook command", "mcp": "MCP proxy"}[s.Ways[i].Name], &s.Ways[i].Entry})
+	}
+	for _, e := range points {
 		entries = append(entries, e.name)
 		if e.of == nil {
 			entryASR, entryPR = append(entryASR, nil), append(entryPR, nil)

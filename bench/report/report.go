@@ -15,7 +15,8 @@ type Run struct {
 	Arbiter string           `json:"arbiter"`
 	Policy  string           `json:"policy"`
 	Quick   bool             `json:"quick,omitempty"`
-	Part    string           `json:"part,omitempty"` // the part of the procedure that is left out
+	Entries []string         `json:"entries,omitempty"` // further entry points
+	Part    string           `json:"part,omitempty"`    // the part of the procedure that is left out
 	Summary *quality.Summary `json:"summary,omitempty"`
 	Results []quality.Result `json:"results,omitempty"`
 }

@@ -34,6 +34,7 @@ type qualityOptions struct {
 	quick    bool
 	fresh    bool
 	baseline string
+	entries  []string
 }
 
 func (p *program) benchQualityCommand() *cobra.Command {
@@ -49,7 +50,8 @@ With --out it writes results.jsonl, report.json, report.md and report.html; a ru
 that was cut off goes on where it stopped.`,
 		RunE: func(c *cobra.Command, _ []string) error { return p.benchQuality(c.Context(), &o) },
 	}
-	c.Flags().StringVar(&o.cases, "cases", "", "directory with case files of your own (*.yaml) in place of the built-in ones")
+	c.Flags().StringVar(&o.cases, "cases", "", "directory with case files of your own in place of the built-in ones: cases and traces (*.yaml), records (*.jsonl, *.jsonl.gz)")
+	c.Flags().StringSliceVar(&o.entries, "entry", nil, "also send every case through these entry points: cli, hook (Claude Code's hook command), mcp (the MCP proxy)")
 	c.Flags().StringVarP(&o.out, "out", "o", "", "directory for results and reports")
 	c.Flags().BoolVar(&o.running, "running", false, "ask the running daemon; its log and its questions then hold the cases too")
 	c.Flags().BoolVar(&o.quick, "quick", false, "ready flows with metadata only")
@@ -69,6 +71,7 @@ func (p *program) benchQuality(ctx context.Context, o *qualityOptions) error {
 	}
 	run := report.Run{Version: version(), Cases: casesName(o.cases, set), Quick: o.quick}
 	var c *client.Client
+	dir := "" // of the daemon that is asked, when it is the benchmark's own
 	if o.running {
 		if c, err = p.client(); err != nil {
 			return err
@@ -80,9 +83,16 @@ func (p *program) benchQuality(ctx context.Context, o *qualityOptions) error {
 			return err
 		}
 		defer b.stop()
+		dir = b.dir
 		c, run.Auditor, run.Arbiter, run.Policy = b.client, b.auditor, cfg.Arbiter.Backend, string(b.d.policies.Policy().Digest())
 	}
-	results, err := p.runCases(ctx, c, set, o, &run)
+	ways, closeWays, err := p.ways(ctx, o.entries, dir)
+	if err != nil {
+		return err
+	}
+	defer closeWays()
+	run.Entries = o.entries
+	results, err := p.runCases(ctx, c, set, o, &run, ways...)
 	if err != nil {
 		return err
 	}
@@ -124,6 +134,7 @@ func casesName(dir string, set []cases.Case) string {
 // benchDaemon is a daemon in a temporary directory with a client of it.
 type benchDaemon struct {
 	d       *daemon
+	dir     string
 	client  *client.Client
 	auditor string
 	stop    func()
@@ -148,13 +159,13 @@ func (p *program) startBench(ctx context.Context, cfg *Config, a firewall.Ablati
 		}
 	}()
 	own := *cfg
-	own.State, own.Listen, own.Socket, own.ablation = filepath.Join(dir, "state"), "127.0.0.1:0", socketOff, a
+	own.State, own.Listen, own.Socket, own.ablation = filepath.Join(dir, "state"), "127.0.0.1:0", filepath.Join(dir, "socket"), a
 	d, err := newDaemonWith(ctx, &own, p.getenv, slog.New(slog.DiscardHandler), judging)
 	if err != nil {
 		return nil, err
 	}
 	undo = append(undo, func() { d.Close() })
-	listeners, err := httpapi.Listen(own.Listen, "")
+	listeners, err := httpapi.Listen(own.Listen, own.Socket)
 	if err != nil {
 		return nil, err
 	}
@@ -174,17 +185,14 @@ func (p *program) startBench(ctx context.Context, cfg *Config, a firewall.Ablati
 			return nil, hint(fmt.Errorf("the auditor is not ready: %w", err), "`auditd doctor` says what is missing")
 		}
 	}
-	return &benchDaemon{d: d, auditor: d.judges.String(), stop: stop,
+	return &benchDaemon{d: d, dir: dir, auditor: d.judges.String(), stop: stop,
 		client: &client.Client{URL: "http://" + listeners[0].Addr().String(), TokenFile: client.TokenPath(own.State), Timeout: time.Duration(own.Deadline) + 5*time.Second}}, nil
 }
 
 // runCases runs the cases with a progress bar, and keeps results on the disk
 // as they come when there is a place for them.
-func (p *program) runCases(ctx context.Context, c *client.Client, set []cases.Case, o *qualityOptions, run *report.Run) ([]quality.Result, error) {
-	q := quality.Config{Cases: set, Audit: c.Audit, Extra: !o.quick}
-	if !o.quick {
-		q.Event = c.Event
-	}
+func (p *program) runCases(ctx context.Context, c *client.Client, set []cases.Case, o *qualityOptions, run *report.Run, ways ...quality.Way) ([]quality.Result, error) {
+	q := quality.Config{Cases: set, Audit: c.Audit, Event: c.Event, Extra: !o.quick, Ways: ways}
 	if o.out != "" {
 		if err := os.MkdirAll(o.out, 0o755); err != nil {
 			return nil, fmt.Errorf("make the directory for results: %w", err)

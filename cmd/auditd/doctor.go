@@ -241,6 +241,9 @@ func (d *doctor) daemon(ctx context.Context) bool {
 	if h.Version != version() {
 		d.say("version", "warning", "this program is "+version()+", the daemon is "+h.Version, "restart the daemon")
 	}
+	if r, err := c.IsolationRules(ctx); err == nil && r.Edited {
+		d.say("isolation", "warning", "isolation.yaml was edited; what held before still holds", "auditd policy reload, if it was you")
+	}
 	ready, err := c.Ready(ctx)
 	switch {
 	case err != nil:

@@ -16,6 +16,7 @@ import (
 	"example.org/auditd/client"
 	"example.org/auditd/credential"
 	"example.org/auditd/schema"
+	"example.org/auditd/sqlite"
 )
 
 const testPassphrase = "correct horse battery"
@@ -253,6 +254,35 @@ func TestEveryIsolationFailureWithholds(t *testing.T) {
 				t.Fatal(err)
 			}
 			e.Phase, e.Tool, e.Params, e.Result, e.DeadlineMS = schema.PhaseBeforeTool, "read", []byte(`{"path":"x"}`), nil, 400
+			return t.Context()
+		}},
+		"values cannot be written": {"", func(t *testing.T, d *daemon, e *schema.Event) context.Context {
+			// Large values are files: one lies where their directory was.
+			values := filepath.Join(d.cfg.State, "dualview", "values")
+			if err := os.RemoveAll(values); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(values, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			e.Result = []byte(`{"content":[{"type":"text","text":"` + strings.Repeat(raw+" ", 10_000) + `"}]}`)
+			return t.Context()
+		}},
+		"database locked": {"", func(t *testing.T, d *daemon, e *schema.Event) context.Context {
+			other, err := sqlite.Open(filepath.Join(d.cfg.State, "auditd.db"), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { other.Close() })
+			c, err := other.Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Close() })
+			if _, err := c.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
+				t.Fatal(err)
+			}
+			e.DeadlineMS = 1000
 			return t.Context()
 		}},
 		"bad event": {"", func(t *testing.T, d *daemon, e *schema.Event) context.Context {

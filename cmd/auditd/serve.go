@@ -97,7 +97,7 @@ func (p *program) serve(ctx context.Context) error {
 func (d *daemon) event(ctx context.Context, e *schema.Event, cred schema.Credential) schema.Outcome {
 	o := d.decide(ctx, e, cred)
 	d.memory.Heard(e, o)
-	if e.Phase == schema.PhaseBootstrap && e.Origin == mediate.OriginSystemPrompt && e.Text == "" && !o.Action.Stops() && d.proxied(e.Host) {
+	if e.Phase == schema.PhaseBootstrap && e.Origin == mediate.OriginPrompt && e.Text == "" && !o.Action.Stops() && d.proxied(e.Host) {
 		// Its requests then say whose they are, and that its plugin was at work.
 		text := d.memory.Marker(e.Host, e.Session)
 		if o.Text != nil && *o.Text != "" {
