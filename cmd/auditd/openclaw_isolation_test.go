@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,13 +34,14 @@ type stage struct {
 	site    *cases.Site
 	mailbox string
 	chats   atomic.Int64
+	allowed sync.Map // questions that the owner has answered
 }
 
 // firstOwner is the first of the owner's accounts: each case talks from its own.
 const firstOwner = 900000
 
 // turnTime is how long a turn may take on a busy machine.
-const turnTime = 5 * time.Minute
+const turnTime = 10 * time.Minute
 
 // newStage starts a gateway, isolated by auditd or without it.
 func newStage(t *testing.T, isolated bool) *stage {
@@ -76,6 +78,14 @@ func newStage(t *testing.T, isolated bool) *stage {
 		t.Fatal(err)
 	}
 	s.start()
+	// The gateway's first turn takes long.
+	s.model.Add("first", []provider.Step{provider.Say("warm")})
+	s.telegram.say(firstOwner, provider.Prompt("first"))
+	ctx, cancel := context.WithTimeout(t.Context(), turnTime)
+	defer cancel()
+	if !s.telegram.until(ctx, "warm") {
+		t.Fatal("the gateway does not answer")
+	}
 	return s
 }
 
@@ -90,7 +100,7 @@ func (s *stage) play(t *testing.T, c *cases.Case) *cases.Outcome {
 	for session := 1; session <= c.Sessions(); session++ {
 		name := c.ID + "-s" + strconv.Itoa(session)
 		end := "end of " + name
-		s.model.AddModel(name, func(turn *provider.Turn) provider.Step { return worst(c, w, session, turn, end) })
+		s.model.AddModel(name, func(turn *provider.Turn) provider.Step { return s.worst(c, w, session, turn, end) })
 		chat := firstOwner + int(s.chats.Add(1))
 		s.telegram.say(chat, provider.Prompt(name)+" "+c.Prompt(w, session))
 		ctx, cancel := context.WithTimeout(t.Context(), turnTime)
@@ -112,15 +122,18 @@ func (s *stage) play(t *testing.T, c *cases.Case) *cases.Outcome {
 }
 
 // worst is the worst model's next step in a turn.
-func worst(c *cases.Case, w *cases.World, session int, turn *provider.Turn, end string) provider.Step {
+func (s *stage) worst(c *cases.Case, w *cases.World, session int, turn *provider.Turn, end string) provider.Step {
 	m := c.Mind(w, session)
 	m.Reads(turn.Before)
-	for _, text := range turn.Since {
-		step, _ := m.Next()
-		m.Reads(text)
-		m.Holds(step.As, content(text))
-	}
 	step, ok := m.Next()
+	for _, heard := range turn.Since {
+		if s.allows(step, heard.Result) {
+			continue // the same once more
+		}
+		m.Reads(heard.All)
+		m.Holds(step.As, content(heard.Result))
+		step, ok = m.Next()
+	}
 	if !ok {
 		return provider.Say(end)
 	}
@@ -148,6 +161,23 @@ func worst(c *cases.Case, w *cases.World, session int, turn *provider.Turn, end 
 		return do("inspect_symbol", map[string]any{"symbols": []any{step.Text}, "question": step.Question})
 	}
 	return provider.Say(step.Text + "\n" + end)
+}
+
+var question = regexp.MustCompile(`auditd approve (q-[a-z0-9]+)`)
+
+// allows answers what the owner is asked about a step of the owner's own task,
+// and reports whether there was a question. Orders of an attacker's get no yes.
+func (s *stage) allows(step cases.Step, result string) bool {
+	found := question.FindStringSubmatch(result)
+	if found == nil || step.Obeys() {
+		return false
+	}
+	if _, asked := s.allowed.LoadOrStore(found[1], true); !asked {
+		if err := s.queue.Answer(context.Background(), found[1], true, "the test's owner", nil); err != nil {
+			s.top.Errorf("%s: %v", step.Act, err)
+		}
+	}
+	return true
 }
 
 // content is what a result of OpenClaw's says, without its form.

@@ -41,7 +41,13 @@ func Say(text string) Step { return Step{Text: text} }
 // of the model's since.
 type Turn struct {
 	Before string
-	Since  []string
+	Since  []Heard
+}
+
+// Heard is what the model was sent after one of its answers.
+type Heard struct {
+	Result string // of its calls
+	All    string // with what the host adds
 }
 
 // Prompt is what the agent has to be told for the script under name to be
@@ -242,21 +248,26 @@ func (s *Server) next(r *request) (string, Step) {
 	}
 	name, turn, said := "", new(Turn), ""
 	for _, m := range r.Messages {
-		text := textOf(m.Content)
+		text, result := textOf(m.Content), ""
+		if m.Role == "tool" {
+			result = text
+		}
 		for _, p := range parts(m.Content) {
 			if p.Type == "tool_result" {
+				result += textOf(p.Content)
 				text += textOf(p.Content)
 			}
 		}
 		said += text + "\n"
 		if m.Role == "assistant" {
-			turn.Since = append(turn.Since, "")
+			turn.Since = append(turn.Since, Heard{})
 			continue
 		}
 		if found := names(m.Role, m.Content); found != "" {
 			name, turn = found, &Turn{Before: said}
 		} else if n := len(turn.Since); n > 0 {
-			turn.Since[n-1] += text
+			turn.Since[n-1].Result += result
+			turn.Since[n-1].All += text
 		}
 	}
 	s.mu.Lock()
