@@ -40,7 +40,7 @@ func OpenClawOpenPaths() []string {
 		"what a sub-agent says reaches its parent's model unseen; what either of them does goes through the hooks",
 		"other harnesses (Codex, Copilot, Claude CLI) run tools of their own, which hooks see in part",
 		"text that is in a transcript from before auditd was installed",
-		"the model API itself: a program that leaves the hooks out is not noticed there",
+		"models that a session, a skill or another file than openclaw.json takes from a provider of its own",
 	}
 }
 
@@ -82,7 +82,7 @@ func (c *OpenClaw) Verify(ctx context.Context, agent string) (*Verified, error) 
 
 // watched is the digest of what decides whether the plugin runs.
 func (c *OpenClaw) watched(settings []byte) string {
-	d := digestOf(settings, "plugins", "tools", "security")
+	d := digestOf(settings, "plugins", "tools", "security", "models")
 	if d == "" {
 		return ""
 	}
@@ -345,6 +345,7 @@ func (c *OpenClaw) Status(ctx context.Context, agent string, daemon func(context
 	} else {
 		s.Problems = append(s.Problems, c.running(ctx, list)...)
 	}
+	s.Problems = append(s.Problems, routeProblems(ctx, r.Routes, c.Proxy, c.past(list, r.Routes))...)
 	s.Problems = append(s.Problems, verifiedProblems(ctx, openClawName, "OpenClaw", r.Verified, c.watched(data), agent)...)
 	s.Protected = len(s.Problems) == 0
 	return s, nil

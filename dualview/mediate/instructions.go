@@ -16,7 +16,7 @@ import (
 // What the model proxy calls what it reports of a request, as origins. A host
 // that chose them itself would get no more: none of them is trusted by its name.
 const (
-	originPrompt     = "system-prompt"
+	OriginPrompt     = "system-prompt"
 	originDefinition = "tool-definition"
 	originSaid       = "conversation"
 )
@@ -68,7 +68,7 @@ func (m *Mediator) sessionStart(e *schema.Event) schema.Outcome {
 // reported before.
 func (m *Mediator) inspect(ctx context.Context, e *schema.Event, a Auditor) (schema.Outcome, error) {
 	switch {
-	case e.Origin == originPrompt && len(e.Result) == 0:
+	case e.Origin == OriginPrompt && len(e.Result) == 0:
 		return m.systemPrompt(ctx, e)
 	case e.Tool == originDefinition && len(e.Result) > 0:
 		return m.definition(ctx, e)
@@ -94,7 +94,7 @@ func (m *Mediator) systemPrompt(ctx context.Context, e *schema.Event) (schema.Ou
 		return schema.Outcome{Action: schema.Block, Reason: "instructions_refused", Message: "Stopped: a rule of the owner distrusts this system prompt."}, nil
 	case trust != "trusted" && !m.vouched.has(from):
 		flow := &schema.Flow{Payload: e.Text, Surface: schema.Context, Boundary: schema.BoundaryReasoning, Source: schema.Source{Kind: schema.SourceOther, ID: from, Trust: schema.Untrusted},
-			Sink: schema.Sink{Kind: schema.SinkReasoning, Tool: originPrompt}, Session: schema.Session{Agent: e.Host + ":" + e.Agent, ID: e.Session}}
+			Sink: schema.Sink{Kind: schema.SinkReasoning, Tool: OriginPrompt}, Session: schema.Session{Agent: e.Host + ":" + e.Agent, ID: e.Session}}
 		out, approved, err := m.question(ctx, e, flow, "unknown_instructions", []string{"nobody vouches for this system prompt; a rule of isolation.yaml can: {instructions: " + from + ", trust: trusted}"},
 			"Let "+e.Host+" use this system prompt")
 		if err != nil || !approved {

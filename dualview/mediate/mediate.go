@@ -402,7 +402,7 @@ func (m *Mediator) text(ctx context.Context, e *schema.Event, a Auditor) (schema
 		}
 		return m.symboliseText(ctx, e, a, "sender", schema.SourceUser, e.Sender)
 	}
-	if e.Phase == schema.PhaseBootstrap && e.Origin == originPrompt && e.Text == "" {
+	if e.Phase == schema.PhaseBootstrap && e.Origin == OriginPrompt && e.Text == "" {
 		return m.sessionStart(e), nil // what has to be said about symbols is asked for
 	}
 	if strings.HasPrefix(e.Origin, "/") {
