@@ -67,7 +67,7 @@ agents-all: ## Play all of the isolation benchmark's cases through the real Open
 plugin: ## Compile OpenClaw's plugin after a change to its source
 	cd plugins/openclaw && ../../scripts/agents.sh sh -c '"$$AUDITD_TEST_NODE" "$$AUDITD_TEST_TSC" -p . --typeRoots "$$(dirname "$$AUDITD_TEST_TSC")/../../@types"'
 
-browser: ## Test the page in a real Chromium, and its accessibility
+browser: deps ## Test the page in a real Chromium, and its accessibility
 	@scripts/browser.sh
 
 train-smoke: .venv/ready ## Train, export and check a tiny model (a minute)

@@ -397,3 +397,16 @@ func (c *Client) ViewRevert(ctx context.Context, id, state string) (*api.ViewRev
 	r := new(api.ViewReverted)
 	return r, c.call(ctx, http.MethodPost, "/v1/dualview/views/"+url.PathEscape(id)+"/revert", api.ViewRevert{State: state}, r)
 }
+
+// ViewConflict returns a conflict with both versions; Token must be an owner
+// session.
+func (c *Client) ViewConflict(ctx context.Context, id, conflict string) (*api.ViewBoth, error) {
+	b := new(api.ViewBoth)
+	return b, c.call(ctx, http.MethodGet, "/v1/dualview/views/"+url.PathEscape(id)+"/conflicts/"+url.PathEscape(conflict), nil, b)
+}
+
+// ViewSettle ends a conflict; Token must be an owner session.
+func (c *Client) ViewSettle(ctx context.Context, id, conflict string, s *api.ViewSettle) (*api.ViewReverted, error) {
+	r := new(api.ViewReverted)
+	return r, c.call(ctx, http.MethodPost, "/v1/dualview/views/"+url.PathEscape(id)+"/conflicts/"+url.PathEscape(conflict), s, r)
+}

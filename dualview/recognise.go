@@ -24,6 +24,10 @@ type Span struct {
 // owner, also when the text holds them in base64 or in hexadecimal, unless the
 // same bytes were trusted before they were part of a value.
 func (t *Table) Known(ctx context.Context, text []byte) ([]Span, error) {
+	// A value that was made just now counts as well.
+	if err := t.index.settle(ctx); err != nil {
+		return nil, fmt.Errorf("look for known values: %w", err)
+	}
 	spans, err := t.known(ctx, text)
 	if err != nil {
 		return nil, fmt.Errorf("look for known values: %w", err)
@@ -72,6 +76,10 @@ func (t *Table) Trust(text []byte) {
 	kept := t.index.shingles(text)
 	t.writing.Lock()
 	defer t.writing.Unlock()
+	// What was untrusted first stays so: it has to be in the index by now.
+	if t.index.settle(context.Background()) != nil {
+		return // nothing is trusted, and nothing is recognised either
+	}
 	t.index.addTrusted(kept)
 }
 

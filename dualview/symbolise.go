@@ -47,8 +47,11 @@ func (t *Table) SymboliseAll(ctx context.Context, owner string, items []Item) ([
 			return nil, fmt.Errorf("symbolise: %w", err)
 		}
 	}
+	if err := t.index.room(ctx); err != nil {
+		return nil, fmt.Errorf("symbolise: %w", err)
+	}
 	symbols := make([]Symbol, len(items))
-	var fresh []preparedItem
+	var fresh []indexJob
 	err := t.withWrite(ctx, func(tx *sql.Tx) error {
 		ins, err := prepareInserts(ctx, tx)
 		if err != nil {
@@ -61,18 +64,14 @@ func (t *Table) SymboliseAll(ctx context.Context, owner string, items []Item) ([
 				return err
 			}
 			if p.fresh {
-				fresh = append(fresh, *p)
+				fresh = append(fresh, indexJob{p.content, p.data})
 			}
 			if symbols[i], err = t.insertSymbol(ctx, ins, owner, p.content, 0, int64(len(p.data)), p.provenance, p.parents, p.sinks); err != nil {
 				return err
 			}
 		}
 		return nil
-	}, func() {
-		for _, p := range fresh {
-			t.index.add(p.content, p.shingles)
-		}
-	})
+	}, func() { t.index.later(fresh) })
 	if err != nil {
 		return nil, fmt.Errorf("symbolise: %w", err)
 	}
@@ -83,7 +82,6 @@ func (t *Table) SymboliseAll(ctx context.Context, owner string, items []Item) ([
 type preparedItem struct {
 	data, hash, provenance, sinks []byte
 	parents                       []symbolID
-	shingles                      []shingle
 	content                       int64
 	fresh                         bool
 }
@@ -93,14 +91,7 @@ func (t *Table) prepare(it *Item) (preparedItem, error) {
 		return preparedItem{}, fmt.Errorf("%w: %d bytes, the limit is %d", ErrTooLarge, len(it.Value), t.maxValue)
 	}
 	p := preparedItem{data: it.Value}
-	hashed := make(chan []byte, 1)
-	if len(it.Value) > inlineMax {
-		go func() { hashed <- t.values.hash(it.Value) }()
-	} else {
-		hashed <- t.values.hash(it.Value)
-	}
-	p.shingles = t.index.shingles(it.Value)
-	p.hash = <-hashed
+	p.hash = t.values.hash(it.Value)
 	var err error
 	if p.provenance, p.parents, err = t.encodeProvenance(&it.Provenance); err != nil {
 		return preparedItem{}, err

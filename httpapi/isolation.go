@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -30,6 +31,14 @@ type Isolation interface {
 	ViewDiff(ctx context.Context, id, state string) (*api.ViewText, error)
 	ViewConflicts(ctx context.Context, id string) (*api.ViewConflicts, error)
 	ViewRevert(ctx context.Context, id, state string) (*api.ViewReverted, error)
+
+	Symbols(ctx context.Context, before time.Time) (*api.SymbolList, error)
+	SymbolGraph(ctx context.Context, token string) (*api.SymbolGraph, error)
+	ViewFiles(ctx context.Context, id, path string, symbolsOnly bool) (*api.ViewFiles, error)
+	ViewFile(ctx context.Context, id, path string) (*api.ViewSides, error)
+	ViewOriginal(ctx context.Context, id, path, human string, piece int) (*api.ViewText, error)
+	ViewConflict(ctx context.Context, id, conflict string) (*api.ViewBoth, error)
+	ViewSettle(ctx context.Context, id, conflict string, s *api.ViewSettle) (*api.ViewReverted, error)
 }
 
 // notIsolated is what an agent's calls get where no agent is isolated.

@@ -33,6 +33,7 @@ var shapes = map[string]any{
 	"moderation_answer": ModerationAnswer{}, "schemas": api.SchemaList{}, "health": api.Health{}, "readiness": api.Readiness{},
 	"foreign": HookDocument{}, "inspection": api.Inspection{}, "rule_change": api.RuleChange{}, "symbol": api.Symbol{}, "views": api.ViewList{},
 	"isolation_rules": api.IsolationRules{}, "view_log": api.ViewLog{}, "view_text": api.ViewText{}, "view_conflicts": api.ViewConflicts{}, "view_revert": api.ViewRevert{}, "view_reverted": api.ViewReverted{},
+	"symbols": api.SymbolList{}, "symbol_graph": api.SymbolGraph{}, "view_files": api.ViewFiles{}, "view_sides": api.ViewSides{}, "view_both": api.ViewBoth{}, "view_settle": api.ViewSettle{},
 	"suggestion": api.Suggestion{}, "orders": api.Orders{}, "new_order": api.NewOrder{}, "order": standing.Order{},
 	"new_policy": api.NewPolicy{}, "policy_check": api.PolicyCheck{}, "policy_history": api.PolicyHistory{}, "marks": api.Marks{}, "review": api.Review{}, "reviewed": api.Reviewed{}, "mark": api.Mark{}, "marked": marks.Mark{},
 }
@@ -176,8 +177,13 @@ var examples = map[string]struct{ path, body string }{
 	"GET /v1/dualview/symbols/:token": {"/v1/dualview/symbols/symu", ""}, "GET /v1/dualview/views": {"/v1/dualview/views", ""},
 	"GET /v1/dualview/views/:id/log": {"/v1/dualview/views/1/log?limit=5", ""}, "GET /v1/dualview/views/:id/conflicts": {"/v1/dualview/views/1/conflicts", ""},
 	"GET /v1/dualview/views/:id/show": {"/v1/dualview/views/1/show?state=c&path=p", ""}, "GET /v1/dualview/views/:id/diff": {"/v1/dualview/views/1/diff?state=c", ""},
-	"POST /v1/dualview/views/:id/revert": {"/v1/dualview/views/1/revert", `{"state":"c"}`},
-	"GET /v1/schema":                     {"/v1/schema", ""}, "GET /v1/schema/:name": {"/v1/schema/flow", ""}, "GET /openapi.json": {"/openapi.json", ""},
+	"GET /v1/dualview/symbols": {"/v1/dualview/symbols?before=2027-01-02T15:04:05Z", ""}, "GET /v1/dualview/symbols/:token/graph": {"/v1/dualview/symbols/symu/graph", ""},
+	"GET /v1/dualview/views/:id/files": {"/v1/dualview/views/1/files?path=p&symbols=1", ""}, "GET /v1/dualview/views/:id/file": {"/v1/dualview/views/1/file?path=p", ""},
+	"GET /v1/dualview/views/:id/original":             {"/v1/dualview/views/1/original?path=p&human=h&piece=0", ""},
+	"GET /v1/dualview/views/:id/conflicts/:conflict":  {"/v1/dualview/views/1/conflicts/1", ""},
+	"POST /v1/dualview/views/:id/conflicts/:conflict": {"/v1/dualview/views/1/conflicts/1", `{"take":"mine"}`},
+	"POST /v1/dualview/views/:id/revert":              {"/v1/dualview/views/1/revert", `{"state":"c"}`},
+	"GET /v1/schema":                                  {"/v1/schema", ""}, "GET /v1/schema/:name": {"/v1/schema/flow", ""}, "GET /openapi.json": {"/openapi.json", ""},
 	"GET /healthz": {"/healthz", ""}, "GET /readyz": {"/readyz", ""}, "GET /metrics": {"/metrics", ""},
 }
 

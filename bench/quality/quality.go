@@ -27,6 +27,9 @@ type Config struct {
 	Event func(context.Context, *schema.Event) (schema.Outcome, error)
 	// Ways are further entry points.
 	Ways []Way
+	// Judge also says whether an attack is actionable in what goes on; nil: the
+	// oracle alone does.
+	Judge func(ctx context.Context, k *cases.Case, reaches string) (bool, error)
 	// Extra also asks about the payload without metadata and, where a case
 	// names its span, about the carrier without the span.
 	Extra bool
@@ -73,6 +76,7 @@ type Result struct {
 	Event     *Verdict           `json:"event,omitempty"`
 	Text      *Verdict           `json:"text,omitempty"`    // without metadata
 	Carrier   *Verdict           `json:"carrier,omitempty"` // without the span
+	Judged    *bool              `json:"judged,omitempty"`  // an attack that goes on is actionable, a model says
 	Ways      map[string]Verdict `json:"ways,omitempty"`    // by the further entry points' names
 }
 
@@ -161,6 +165,15 @@ func (c *Config) one(ctx context.Context, k *cases.Case) Result {
 		r.Failed = "the daemon gave no decision"
 	}
 	r.describe(k, &d)
+	if c.Judge != nil && k.Kind == cases.Attack && !d.Action.Stops() {
+		reaches := f.Payload
+		if d.Payload != nil {
+			reaches = *d.Payload
+		}
+		if v, err := c.Judge(ctx, k, reaches); err == nil {
+			r.Judged = &v
+		}
+	}
 	if c.Event != nil && c.Extra {
 		r.Event = c.event(ctx, k)
 	}

@@ -27,7 +27,13 @@ func HTML(w io.Writer, r *Run) error {
 	if err != nil {
 		return fmt.Errorf("read the page's template: %w", err)
 	}
-	if err := t.Execute(w, pageOf(r)); err != nil {
+	values := pageOf(r)
+	if r.Isolation != nil {
+		if values["Isolation"], err = isolationSections(r.Isolation); err != nil {
+			return err
+		}
+	}
+	if err := t.Execute(w, values); err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}
 	return nil

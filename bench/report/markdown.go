@@ -61,6 +61,12 @@ func Markdown(w io.Writer, r *Run) error {
 	for _, w := range s.Ways {
 		m.list("Cases that end otherwise through "+w.Name, w.Differ)
 	}
+	if r.Isolation != nil {
+		m.line("")
+		if err := IsolationMarkdown(m, r.Isolation); err != nil {
+			return err
+		}
+	}
 	if _, err := w.Write(m.Bytes()); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
@@ -140,6 +146,8 @@ func Figures(s *quality.Summary) []Figure {
 		{"over-deletion", "the same", s.Rewrites.OverDeletion},
 		{"still actionable", "the same", s.Rewrites.StillActionable},
 		{"flow and event agree", "cases", s.Agreement},
+		{"ASR by the judging model", "attacks; not run without --judge", s.JudgeASR},
+		{"judge and oracle agree", "attacks that go on and were judged", s.JudgeAgrees},
 	}
 }
 

@@ -51,7 +51,7 @@ collected secret, a changed file.`,
 		RunE: func(c *cobra.Command, _ []string) error { return p.benchIsolation(c.Context(), &o) },
 	}
 	c.Flags().StringVarP(&o.out, "out", "o", "", "directory for isolation.json, isolation.md and isolation.html")
-	c.Flags().StringSliceVar(&o.only, "only", nil, "run only these arrangements, such as \"none,isolation\"")
+	c.Flags().StringArrayVar(&o.only, "only", nil, "run only this arrangement, such as none or isolation; may be repeated")
 	c.Flags().BoolVar(&o.quick, "quick", false, "a third of the cases, and the flows of two sessions")
 	return c
 }
@@ -74,14 +74,7 @@ func (p *program) benchIsolation(ctx context.Context, o *isolationOptions) error
 		}
 		arrangements = slices.DeleteFunc(arrangements, func(a play.Arrangement) bool { return !slices.Contains(o.only, string(a)) })
 	}
-	set := isolationCases(o.quick)
-	var progress func()
-	if bars := p.bars(); bars != nil {
-		bar := bars.AddBar(int64(len(set)*len(arrangements)), mpb.PrependDecorators(decor.Name("cases "), decor.CountersNoUnit("%d / %d")), mpb.AppendDecorators(decor.Percentage(), decor.Elapsed(decor.ET_STYLE_GO, decor.WC{W: 8})))
-		progress = func() { bar.Increment() }
-		defer bars.Shutdown()
-	}
-	run, err := p.playIsolation(ctx, set, arrangements, progress)
+	run, err := p.isolationRun(ctx, isolationCases(o.quick), arrangements)
 	if err != nil {
 		return err
 	}
@@ -108,6 +101,17 @@ func (p *program) benchIsolation(ctx context.Context, o *isolationOptions) error
 	}
 	_, err = p.stdout.Write(md.Bytes())
 	return err
+}
+
+// isolationRun plays the cases with a progress bar.
+func (p *program) isolationRun(ctx context.Context, set []*benchcases.Case, arrangements []play.Arrangement) (*report.Isolation, error) {
+	var progress func()
+	if bars := p.bars(); bars != nil {
+		bar := bars.AddBar(int64(len(set)*len(arrangements)), mpb.PrependDecorators(decor.Name("isolation "), decor.CountersNoUnit("%d / %d")), mpb.AppendDecorators(decor.Percentage(), decor.Elapsed(decor.ET_STYLE_GO, decor.WC{W: 8})))
+		progress = func() { bar.Increment() }
+		defer bars.Shutdown()
+	}
+	return p.playIsolation(ctx, set, arrangements, progress)
 }
 
 // playIsolation plays every case in every arrangement.
@@ -189,16 +193,9 @@ func (p *program) isolationDaemon(ctx context.Context, a play.Arrangement, dir, 
 	if err != nil {
 		return nil, err
 	}
-	mode := map[play.Arrangement]string{play.Guard: "audit", play.Dual: "isolate", play.Isolated: "isolate", play.Both: "both"}[a]
 	own := *cfg
-	own.Policy, own.policyFile, own.isolationFile = filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "isolation.yaml")
-	text, err := isolationPolicy(cfg.Policy, mode, site)
-	if err != nil {
+	if err := ownPolicy(&own, dir, a, site); err != nil {
 		return nil, err
-	}
-	rules := "version: 1\norigins:\n  - {file: \"" + benchcases.InboxGlob + "\", trust: untrusted}\n"
-	if err := errors.Join(os.WriteFile(own.Policy, text, 0o600), os.WriteFile(own.isolationFile, []byte(rules), 0o600)); err != nil {
-		return nil, fmt.Errorf("write the benchmark's policy: %w", err)
 	}
 	j := &judges{auditor: quality.Allower{}}
 	if a == play.Guard || a == play.Both {
@@ -207,6 +204,20 @@ func (p *program) isolationDaemon(ctx context.Context, a play.Arrangement, dir, 
 	j.inspector = wishful{}
 	return p.startBench(ctx, &own, firewall.Ablation{}, j)
 }
+
+// modeOf is what the policy says for the agents of an arrangement.
+func modeOf(a play.Arrangement) string {
+	switch a {
+	case play.Dual, play.Isolated:
+		return "isolate"
+	case play.Both:
+		return "both"
+	}
+	return "audit"
+}
+
+// isolationRules are the owner's rules of isolation in the benchmark.
+const isolationRules = "version: 1\norigins:\n  - {file: \"" + benchcases.InboxGlob + "\", trust: untrusted}\n"
 
 // isolationPolicy is the owner's policy with the benchmark's mode, and the
 // attacker's site as a place that agents may talk to: what must not be stopped by

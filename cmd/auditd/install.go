@@ -15,6 +15,7 @@ import (
 
 	"example.org/auditd/client"
 	"example.org/auditd/credential"
+	"example.org/auditd/httpapi"
 	"example.org/auditd/install"
 )
 
@@ -117,6 +118,23 @@ seen is kept; auditd status says "protected" only after this passed.`, p.verify)
 
 // installState is where backups and records of installations lie.
 func installState(cfg *Config) string { return filepath.Join(cfg.State, "install") }
+
+// protection says for the page which agents are installed in, and what the last
+// canary saw.
+func protection(state string) []httpapi.Protected {
+	var out []httpapi.Protected
+	for _, r := range install.Records(state) {
+		p := httpapi.Protected{Agent: r.Agent, Title: r.Title, Installed: r.Installed, Changed: r.Changed, Open: r.Open, Paths: []httpapi.Path{}}
+		if r.Verified != nil {
+			p.Tried, p.Version = &r.Verified.Time, r.Verified.Version
+			for _, c := range r.Verified.Checks {
+				p.Paths = append(p.Paths, httpapi.Path{Name: c.Name, Passed: c.Passed})
+			}
+		}
+		out = append(out, p)
+	}
+	return out
+}
 
 // guarded returns what installing works on.
 func (p *program) guarded(o *installOptions) (guarded, *client.Client, string, error) {

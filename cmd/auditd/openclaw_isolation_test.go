@@ -67,6 +67,8 @@ func newStage(t *testing.T, isolated bool) *stage {
 	s.gate = newGateWith(t, policy, rules, func(config map[string]any) {
 		config["session"] = map[string]any{"dmScope": "per-channel-peer"}
 		config["commands"] = map[string]any{"ownerAllowFrom": owners}
+		tools := config["tools"].(map[string]any) // the same tools with and without auditd
+		tools["toolSearch"], tools["codeMode"] = false, false
 		config["messages"] = map[string]any{"inbound": map[string]any{"debounceMs": 0}}
 	}, func(c *install.OpenClaw) { c.Timeout = 10 * time.Second })
 	if !isolated {

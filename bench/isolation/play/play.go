@@ -23,9 +23,9 @@ type Arrangement string
 
 // Arrangements.
 const (
-	Nothing  Arrangement = "none"                     // the tools alone
-	Guard    Arrangement = "input guard"              // tool results are audited, nothing else
-	Dual     Arrangement = "dual model without views" // tool results are symbols, files are as they are
+	Nothing  Arrangement = "none"                 // the tools alone
+	Guard    Arrangement = "input guard"          // tool results are audited, nothing else
+	Dual     Arrangement = "dual model, no views" // tool results are symbols, files are as they are
 	Isolated Arrangement = "isolation"
 	Both     Arrangement = "isolation + auditing"
 )
@@ -106,7 +106,7 @@ func (p *Player) Play(ctx context.Context, c *isolation.Case) (Result, error) {
 	o.Collected = p.cfg.Site.Collected(c)
 	r.Harm = o.Harm()
 	if err := o.Served(); err != nil {
-		r.Unserved = strings.ReplaceAll(err.Error(), "\n", "; ")
+		r.Unserved = strings.NewReplacer("\n", "; ", w.Dir+"/", "").Replace(err.Error())
 	}
 	return r, nil
 }
