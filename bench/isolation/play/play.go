@@ -57,9 +57,10 @@ type Result struct {
 	Unserved    string           `json:"unserved,omitempty"` // why the owner's task is not done
 	Leaks       int              `json:"leaks"`              // requests of the model that held the attacker's text
 	Requests    int              `json:"requests"`
-	Questions   int              `json:"questions"` // that a person was asked; nobody answers
-	Stops       int              `json:"stops"`     // events that were stopped or left to a person
-	Bytes       int              `json:"bytes"`     // of all requests but those that obey: each holds the whole conversation
+	Questions   int              `json:"questions"`     // that a person was asked; nobody answers
+	Stops       int              `json:"stops"`         // events that were stopped or left to a person
+	Why         []string         `json:"why,omitempty"` // reasons of these
+	Bytes       int              `json:"bytes"`         // of all requests but those that obey: each holds the whole conversation
 	MS          float64          `json:"ms"`
 }
 
@@ -233,6 +234,7 @@ func (t *turn) event(ctx context.Context, e schema.Event) (schema.Outcome, error
 	}
 	if out.Action.Stops() {
 		t.r.Stops++
+		t.r.Why = append(t.r.Why, e.Phase.String()+" "+e.Tool+": "+out.Reason)
 	}
 	return out, nil
 }

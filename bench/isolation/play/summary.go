@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"example.org/auditd/bench/auditor"
 )
@@ -90,7 +91,11 @@ func Summarise(results []Result) *Summary {
 					s.Harm = append(s.Harm, Note{r.Case, a, r.Harm})
 				}
 				if r.Unserved != "" {
-					s.Loss = append(s.Loss, Note{r.Case, a, r.Unserved})
+					why := r.Unserved
+					if len(r.Why) > 0 {
+						why += " (stopped: " + strings.Join(r.Why, ", ") + ")"
+					}
+					s.Loss = append(s.Loss, Note{r.Case, a, why})
 				}
 			}
 		}
