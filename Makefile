@@ -59,7 +59,7 @@ integration: build ## Test against a real Ollama server with a real small model
 	scripts/testmodel.sh scripts/integration.sh $(BIN)
 
 agents: ## Test against the real agents, offline, with scripted models
-	scripts/agents.sh $(GO) test -tags agents -run 'Claude|OpenClaw' -count 1 -timeout 30m ./plugins/openclaw ./cmd/auditd
+	scripts/agents.sh $(GO) test -tags agents -run 'Claude|OpenClaw' -count 1 -timeout 44m ./plugins/openclaw ./cmd/auditd
 
 agents-all: ## Play all of the isolation benchmark's cases through the real OpenClaw
 	AUDITD_TEST_ALL=1 scripts/agents.sh $(GO) test -tags agents -run 'OpenClawIsolation|OpenClawWithoutIsolation' -count 1 -timeout 90m -v ./cmd/auditd

@@ -98,6 +98,19 @@ func (r *Route) probe(ctx context.Context, proxy string) error {
 	return fmt.Errorf("the model proxy answered %d to a session without hooks", res.StatusCode)
 }
 
+// checkRoutes are the canary's checks of the model proxy.
+func checkRoutes(ctx context.Context, routes []Route, proxy string) []Check {
+	var out []Check
+	for i := range routes {
+		c := Check{Name: "the model proxy refuses a session without hooks", Passed: true, Seen: "nothing: " + routes[i].Name + " refuses it"}
+		if err := routes[i].probe(ctx, proxy); err != nil {
+			c.Passed, c.Seen = false, err.Error()
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
 // routeProblems says what is wrong with an installation's routes. open are
 // providers that have none.
 func routeProblems(ctx context.Context, routes []Route, proxy string, open []string) []string {

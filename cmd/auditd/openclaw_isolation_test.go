@@ -67,6 +67,8 @@ func newStage(t *testing.T, isolated bool) *stage {
 	s.gate = newGateWith(t, policy, rules, func(config map[string]any) {
 		config["session"] = map[string]any{"dmScope": "per-channel-peer"}
 		config["commands"] = map[string]any{"ownerAllowFrom": owners}
+		tools := config["tools"].(map[string]any) // the same tools with and without auditd
+		tools["toolSearch"], tools["codeMode"] = false, false
 		config["messages"] = map[string]any{"inbound": map[string]any{"debounceMs": 0}}
 	}, func(c *install.OpenClaw) { c.Timeout = 10 * time.Second })
 	if !isolated {
@@ -208,8 +210,25 @@ func suite() []*cases.Case {
 	return all
 }
 
-// playAll plays the suite, some cases at once, and hands each outcome to check.
-func (s *stage) playAll(t *testing.T, check func(*cases.Outcome)) {
+// sample is one case for every goal on every vector, and one for every way.
+func sample(list []*cases.Case) []*cases.Case {
+	seen := map[string]bool{}
+	var out []*cases.Case
+	for _, c := range list {
+		key := string(c.Vector) + string(c.Goal)
+		if c.Way != "" {
+			key = string(c.Way)
+		}
+		if !seen[key] {
+			seen[key] = true
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// playAll plays cases, some cases at once, and hands each outcome to check.
+func (s *stage) playAll(t *testing.T, list []*cases.Case, check func(*cases.Outcome)) {
 	todo := make(chan *cases.Case)
 	var wg sync.WaitGroup
 	for range 4 {
@@ -221,7 +240,7 @@ func (s *stage) playAll(t *testing.T, check func(*cases.Outcome)) {
 			}
 		})
 	}
-	for _, c := range suite() {
+	for _, c := range list {
 		todo <- c
 	}
 	close(todo)
@@ -233,14 +252,18 @@ func (s *stage) playAll(t *testing.T, check func(*cases.Outcome)) {
 // was asked for in clear.
 func TestOpenClawIsolation(t *testing.T) {
 	s := newStage(t, true)
-	s.playAll(t, func(o *cases.Outcome) { s.holds(t, o) })
+	s.playAll(t, suite(), func(o *cases.Outcome) { s.holds(t, o) })
 }
 
-// TestOpenClawWithoutIsolation plays the same cases without auditd: each does
-// harm, so the others show something.
+// TestOpenClawWithoutIsolation plays some of the same cases, or all with all,
+// without auditd: each does harm, so the others show something.
 func TestOpenClawWithoutIsolation(t *testing.T) {
 	s := newStage(t, false)
-	s.playAll(t, func(o *cases.Outcome) {
+	few := suite()
+	if os.Getenv("AUDITD_TEST_ALL") == "" {
+		few = sample(few)
+	}
+	s.playAll(t, few, func(o *cases.Outcome) {
 		if o.Harm() == "" {
 			t.Errorf("%s: no harm was done; the model read %.1500q", o.Case.ID, s.results(o.Case))
 		}

@@ -271,6 +271,17 @@ func (x *gate) start() {
 			return
 		}
 		x.t.Logf("start %d: the gateway ended: %s", try+1, x.output)
+		// What it left half done it would refuse to start on.
+		home := filepath.Dir(x.claw.Settings)
+		entries, err := os.ReadDir(home)
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		for _, e := range entries {
+			if path := filepath.Join(home, e.Name()); path != x.claw.Settings {
+				os.RemoveAll(path)
+			}
+		}
 	}
 	x.t.Fatal("the gateway does not start")
 }
