@@ -4,7 +4,7 @@ FUZZTIME ?= 20
 PYTHON ?= python3
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve build test check deps golden bench quality baseline fuzz integration agents plugin browser train-smoke clean
+.PHONY: help run serve build test check deps golden bench quality baseline fuzz integration agents agents-all plugin browser train-smoke clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -59,12 +59,15 @@ integration: build ## Test against a real Ollama server with a real small model
 	scripts/testmodel.sh scripts/integration.sh $(BIN)
 
 agents: ## Test against the real agents, offline, with scripted models
-	scripts/agents.sh $(GO) test -tags agents -run 'Claude|OpenClaw' -count 1 ./plugins/openclaw ./cmd/auditd
+	scripts/agents.sh $(GO) test -tags agents -run 'Claude|OpenClaw' -count 1 -timeout 44m ./plugins/openclaw ./cmd/auditd
+
+agents-all: ## Play all of the isolation benchmark's cases through the real OpenClaw
+	AUDITD_TEST_ALL=1 scripts/agents.sh $(GO) test -tags agents -run 'OpenClawIsolation|OpenClawWithoutIsolation' -count 1 -timeout 90m -v ./cmd/auditd
 
 plugin: ## Compile OpenClaw's plugin after a change to its source
 	cd plugins/openclaw && ../../scripts/agents.sh sh -c '"$$AUDITD_TEST_NODE" "$$AUDITD_TEST_TSC" -p . --typeRoots "$$(dirname "$$AUDITD_TEST_TSC")/../../@types"'
 
-browser: ## Test the page in a real Chromium, and its accessibility
+browser: deps ## Test the page in a real Chromium, and its accessibility
 	@scripts/browser.sh
 
 train-smoke: .venv/ready ## Train, export and check a tiny model (a minute)

@@ -9,8 +9,13 @@ import (
 	"example.org/auditd/schema"
 )
 
-// ErrNoSuch means that there is no such symbol, view or state.
-var ErrNoSuch = errors.New("there is no such symbol, view or state")
+// Errors of what is looked up.
+var (
+	ErrNoSuch  = errors.New("there is no such symbol, view or state")
+	ErrMoved   = errors.New("the file has changed meanwhile: look at it again")
+	ErrSecret  = errors.New("this is a secret, which is shown to nobody; look at your own file")
+	ErrBadTake = errors.New("take must be mine, agent or text")
+)
 
 // Inspection is a question about symbols to a model that decides nothing.
 type Inspection struct {
@@ -37,6 +42,15 @@ type RuleChange struct {
 	Rule    jsontext.Value `json:"rule,omitempty"` // of add
 	ID      string         `json:"id,omitempty"`   // of del
 	Why     string         `json:"why,omitempty"`
+}
+
+// IsolationRules says which rules of isolation hold.
+type IsolationRules struct {
+	Digest schema.Digest `json:"digest"` // of those in force
+	// Edited says that isolation.yaml holds others by now.
+	Edited bool `json:"edited"`
+	// Problem is why the file cannot be read; the rules in force stay then.
+	Problem string `json:"problem,omitempty"`
 }
 
 // Symbol is what is known about a symbol.
@@ -87,6 +101,7 @@ type ViewText struct {
 
 // ViewConflict is a change of the agent that did not land.
 type ViewConflict struct {
+	ID     string    `json:"id"`
 	Path   string    `json:"path"`
 	Time   time.Time `json:"time"`
 	Reason string    `json:"reason"`
@@ -108,4 +123,68 @@ type ViewRevert struct {
 type ViewReverted struct {
 	ToHuman   int            `json:"to_human"` // files of the person that changed
 	Conflicts []ViewConflict `json:"conflicts"`
+}
+
+// SymbolList are symbols, the youngest first, without their values.
+type SymbolList struct {
+	Symbols []Symbol `json:"symbols"`
+	More    bool     `json:"more,omitempty"` // there are older ones
+}
+
+// SymbolGraph is a symbol, the first, and all that it was made from.
+type SymbolGraph struct {
+	Symbols []Symbol `json:"symbols"`
+	Cut     bool     `json:"cut,omitempty"` // there is more than is listed
+}
+
+// ViewListed is a file of a view.
+type ViewListed struct {
+	Path    string `json:"path"`
+	Symbols int    `json:"symbols"` // stretches of it that are symbols
+	Unseen  bool   `json:"unseen,omitempty"`
+}
+
+// ViewFiles are files of a view.
+type ViewFiles struct {
+	Files []ViewListed `json:"files"`
+	More  bool         `json:"more,omitempty"`
+}
+
+// ViewPiece is a stretch of a file: trusted text, or what a symbol stands for,
+// of which only the length is said.
+type ViewPiece struct {
+	Text   string `json:"text,omitempty"`
+	Symbol string `json:"symbol,omitempty"`
+	Bytes  int    `json:"bytes"`
+}
+
+// ViewSides is a file as both sides had it when they were last in step: the
+// agent sees symbols, the person what they stand for.
+type ViewSides struct {
+	Path      string      `json:"path"`
+	AgentPath string      `json:"agent_path"`
+	Human     string      `json:"human"`           // names of both versions in the history
+	Agent     string      `json:"agent,omitempty"` // absent: the agent does not see it
+	Pieces    []ViewPiece `json:"pieces"`
+	Symbols   []Symbol    `json:"symbols"`           // those of the pieces, as far as they are known
+	Unshown   string      `json:"unshown,omitempty"` // why there are no pieces
+	Exact     bool        `json:"exact"`             // no byte of the text had to be replaced to show it
+}
+
+// ViewBoth is a conflict with both versions.
+type ViewBoth struct {
+	ViewConflict
+	Now   *ViewSides `json:"now,omitempty"`  // the file as it is; absent where there is none
+	Lost  *string    `json:"lost,omitempty"` // what the agent wrote; absent where that is not known
+	Exact bool       `json:"exact"`          // no byte of Lost had to be replaced to show it
+}
+
+// ViewSettle ends a conflict.
+type ViewSettle struct {
+	// Take is mine (the file stays as it is), agent (what the agent wrote) or
+	// text (the text that is given, with symbols).
+	Take string `json:"take"`
+	Text string `json:"text,omitempty"`
+	// Agent is the agent's version of the file that this was decided on.
+	Agent string `json:"agent,omitempty"`
 }

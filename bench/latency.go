@@ -125,9 +125,9 @@ func round(ctx context.Context, c *Config, clients int, n *atomic.Int64) Round {
 		}
 	}
 	r.PerSecond = float64(r.Calls) / took.Seconds()
-	r.Whole, r.Decision = quantiles(whole), quantiles(decision)
+	r.Whole, r.Decision = QuantilesOf(whole), QuantilesOf(decision)
 	for name, v := range stages {
-		r.Stages[name] = quantiles(v)
+		r.Stages[name] = QuantilesOf(v)
 	}
 	calls := float64(max(r.Calls, 1))
 	r.Allocations = float64(after.Mallocs-before.Mallocs) / calls
@@ -135,7 +135,8 @@ func round(ctx context.Context, c *Config, clients int, n *atomic.Int64) Round {
 	return r
 }
 
-func quantiles(v []float64) Quantiles {
+// QuantilesOf sorts v, which holds milliseconds.
+func QuantilesOf(v []float64) Quantiles {
 	if len(v) == 0 {
 		return Quantiles{}
 	}

@@ -93,6 +93,10 @@ func (h *hook) answer(o schema.Outcome) answer {
 			return answer{Specific: &specific{Event: h.Event, UpdatedOutput: jsontext.Value(o.Result)}}
 		case h.Event == sessionStart && o.Text != nil: // how an isolated agent works with symbols
 			return answer{Specific: &specific{Event: h.Event, Context: *o.Text}}
+		case h.Event == stop && o.Text != nil:
+			// The message itself cannot be changed. The person reads it beside
+			// what the model wrote; the model does not.
+			return answer{System: "The message with what its symbols stand for:\n" + *o.Text}
 		}
 		// This event cannot be rewritten, so it is stopped.
 		return h.stop("Blocked: it would have to be changed, and Claude Code cannot change it here. " + o.Message)

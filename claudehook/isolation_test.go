@@ -42,6 +42,19 @@ func TestIsolatedSession(t *testing.T) {
 			t.Errorf("the host shows %q: %s", shown, got)
 		}
 	}
+	// The final message stays as the model wrote it, and the person reads beside it
+	// what the symbols stand for.
+	resolved := "It says: hello"
+	show := func(_ context.Context, e *schema.Event) schema.Outcome {
+		if e.Phase != schema.PhaseMessageOut || e.Text != "It says: "+fresh {
+			t.Errorf("reported: %+v", e)
+		}
+		return schema.Outcome{Action: schema.RewriteAndContinue, Reason: "resolved_for_the_person", Text: &resolved}
+	}
+	got := string(a.Answer(t.Context(), "", []byte(`{"hook_event_name":"Stop","session_id":"s","cwd":"/p","stop_hook_active":false,"last_assistant_message":"It says: `+fresh+`"}`), false, show))
+	if !strings.Contains(got, "stand for:\\n"+resolved) || strings.Contains(got, "block") || strings.Contains(got, "reason") || strings.Contains(got, "additionalContext") {
+		t.Errorf("the final message: %s", got)
+	}
 	before := reported
 	if got := ask(`{"hook_event_name":"PostToolBatch","session_id":"s","cwd":"/p","tool_calls":[{"tool_name":"Read","tool_use_id":"c","tool_input":{},"tool_response":"x"}]}`); strings.Contains(got, "false") || reported != before {
 		t.Errorf("the batch: %s", got)

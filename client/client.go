@@ -337,6 +337,19 @@ func (c *Client) ChangeRules(ctx context.Context, r *api.RuleChange) (schema.Out
 	return o, err
 }
 
+// IsolationRules says which rules of isolation hold.
+func (c *Client) IsolationRules(ctx context.Context) (*api.IsolationRules, error) {
+	r := new(api.IsolationRules)
+	return r, c.call(ctx, http.MethodGet, "/v1/dualview/rules", nil, r)
+}
+
+// ReloadRules puts the rules of isolation.yaml into force; Token must be an owner
+// session.
+func (c *Client) ReloadRules(ctx context.Context) (*api.IsolationRules, error) {
+	r := new(api.IsolationRules)
+	return r, c.call(ctx, http.MethodPost, "/v1/dualview/rules", struct{}{}, r)
+}
+
 // Inspect asks about symbols.
 func (c *Client) Inspect(ctx context.Context, r *api.Inspection) (schema.Outcome, error) {
 	var o schema.Outcome
@@ -383,4 +396,17 @@ func (c *Client) ViewConflicts(ctx context.Context, id string) ([]api.ViewConfli
 func (c *Client) ViewRevert(ctx context.Context, id, state string) (*api.ViewReverted, error) {
 	r := new(api.ViewReverted)
 	return r, c.call(ctx, http.MethodPost, "/v1/dualview/views/"+url.PathEscape(id)+"/revert", api.ViewRevert{State: state}, r)
+}
+
+// ViewConflict returns a conflict with both versions; Token must be an owner
+// session.
+func (c *Client) ViewConflict(ctx context.Context, id, conflict string) (*api.ViewBoth, error) {
+	b := new(api.ViewBoth)
+	return b, c.call(ctx, http.MethodGet, "/v1/dualview/views/"+url.PathEscape(id)+"/conflicts/"+url.PathEscape(conflict), nil, b)
+}
+
+// ViewSettle ends a conflict; Token must be an owner session.
+func (c *Client) ViewSettle(ctx context.Context, id, conflict string, s *api.ViewSettle) (*api.ViewReverted, error) {
+	r := new(api.ViewReverted)
+	return r, c.call(ctx, http.MethodPost, "/v1/dualview/views/"+url.PathEscape(id)+"/conflicts/"+url.PathEscape(conflict), s, r)
 }

@@ -107,6 +107,32 @@ func TestProperty08SymbolsResolveAfterRestart(t *testing.T) {
 	}
 }
 
+// Property 08: with a database that is full, or that cannot be written, no symbol
+// is made, and with room again the table goes on.
+func TestProperty08FullDatabase(t *testing.T) {
+	table := testTable(t, t.TempDir())
+	s := mustSymbolise(t, table, "before")
+	for _, c := range []struct{ name, breaks, mends, says string }{
+		{"full", `PRAGMA max_page_count = 1`, `PRAGMA max_page_count = 4294967294`, "full"},
+		{"read-only", `PRAGMA query_only = 1`, `PRAGMA query_only = 0`, "readonly"},
+	} {
+		if _, err := table.write.ExecContext(t.Context(), c.breaks); err != nil {
+			t.Fatal(err)
+		}
+		got, err := table.Symbolise(t.Context(), "ann", bytes.Repeat([]byte("a value that needs room "+c.name), 1000), web)
+		if err == nil || got != "" || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %q %v", c.name, got, err)
+		}
+		if text := mustResolve(t, table, string(s), Raw); text != "before" {
+			t.Errorf("%s: what was there resolves to %q", c.name, text)
+		}
+		if _, err := table.write.ExecContext(t.Context(), c.mends); err != nil {
+			t.Fatal(err)
+		}
+		mustSymbolise(t, table, "after "+c.name)
+	}
+}
+
 func TestProperty08FailuresWithhold(t *testing.T) {
 	dir := t.TempDir()
 	table := testTable(t, dir)
@@ -518,4 +544,27 @@ func FuzzScan(f *testing.F) {
 			t.Fatal("a whole symbol was not found")
 		}
 	})
+}
+
+// A value that was a secret once is one wherever it is met again: as another
+// value, and as a part of a text.
+func TestSecretMetAgain(t *testing.T) {
+	table := testTable(t, t.TempDir())
+	secret := []byte(prose(77, 20))
+	if _, err := table.SymboliseAll(t.Context(), "ann", []Item{{Value: secret, Provenance: web, Secret: true}}); err != nil {
+		t.Fatal(err)
+	}
+	again := mustSymbolise(t, table, string(secret))
+	pieces, err := table.Recognise(t.Context(), "ann", append([]byte("it is: "), secret...), web)
+	if err != nil || len(pieces) != 1 {
+		t.Fatalf("%v %v", pieces, err)
+	}
+	for _, s := range []Symbol{again, pieces[0].Symbol} {
+		if info, err := table.Info(t.Context(), "ann", s); err != nil || !info.Secret {
+			t.Errorf("%s is no secret: %v", s, err)
+		}
+		if _, err := table.Resolve(t.Context(), string(s), Raw, person("ann")); err == nil {
+			t.Errorf("%s resolves", s)
+		}
+	}
 }

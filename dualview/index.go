@@ -32,7 +32,8 @@ type index struct {
 	dir string
 	*folder
 	*shingler
-	log *slog.Logger
+	log     *slog.Logger
+	backlog backlog
 
 	mu       sync.RWMutex // guards what follows
 	filter   *filter
@@ -443,6 +444,7 @@ func (t *Table) openIndex(ctx context.Context, dir string, key []byte) (*index, 
 		return nil, err
 	}
 	x := &index{dir: dir, folder: newFolder(), shingler: newShingler(key), log: t.log, active: new(memtable)}
+	x.backlog.cond.L = &x.backlog.mu
 	names, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("read the content index: %w", err)

@@ -2,6 +2,7 @@ package dualview
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -196,6 +197,9 @@ func TestProperty03SegmentsAndRestart(t *testing.T) {
 		values[i] = prose(uint64(200+i), 400)
 		mustSymbolise(t, table, values[i])
 		if i%3 == 2 { // write a segment
+			if err := table.index.settle(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 			table.index.mu.Lock()
 			table.index.freeze()
 			done := table.index.flushed
@@ -325,5 +329,50 @@ func TestConcurrentUse(t *testing.T) {
 				t.Errorf("%d %d: %v %v", g, i, known, err)
 			}
 		}
+	}
+}
+
+// Property 03: a value is recognised in the very next text, although it is indexed
+// behind the caller's back; and with an index that is broken no text passes.
+func TestProperty03RecognisedAtOnce(t *testing.T) {
+	table := testTable(t, t.TempDir())
+	for i := range 3 {
+		value := []byte(prose(uint64(500+i), 600000))
+		s := mustSymbolise(t, table, string(value))
+		quote := value[len(value)-4000 : len(value)-3000]
+		table.Trust(quote) // too late: it was untrusted first
+		if known, err := table.Known(t.Context(), append([]byte("it says "), quote...)); err != nil || len(known) != 1 {
+			t.Errorf("value %d, %s: %v %v", i, s, known, err)
+		}
+	}
+	// The caller may use its memory for something else at once.
+	value := []byte(prose(600, 100000))
+	if _, err := table.Symbolise(t.Context(), "ann", value, web); err != nil {
+		t.Fatal(err)
+	}
+	quote := append([]byte("it says "), value[len(value)-400:]...)
+	clear(value)
+	if known, err := table.Known(t.Context(), quote); err != nil || len(known) == 0 {
+		t.Errorf("a buffer that was used again: %v %v", known, err)
+	}
+
+	late, cancel := context.WithCancel(t.Context())
+	cancel()
+	mustSymbolise(t, table, prose(700, 600000))
+	if _, err := table.Known(late, []byte(prose(700, 100))); err == nil {
+		t.Error("a caller that cannot wait is let through")
+	}
+	b := &table.index.backlog
+	if err := table.index.settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.mu.Lock()
+	b.failed = errIndex
+	b.mu.Unlock()
+	if _, err := table.Known(t.Context(), []byte("a text")); err == nil {
+		t.Error("a text passes an index that is broken")
+	}
+	if s, err := table.Symbolise(t.Context(), "ann", []byte("a value"), web); err == nil {
+		t.Errorf("a value that cannot be recognised gets the symbol %s", s)
 	}
 }

@@ -47,8 +47,11 @@ func (t *Table) SymboliseAll(ctx context.Context, owner string, items []Item) ([
 			return nil, fmt.Errorf("symbolise: %w", err)
 		}
 	}
+	if err := t.index.room(ctx); err != nil {
+		return nil, fmt.Errorf("symbolise: %w", err)
+	}
 	symbols := make([]Symbol, len(items))
-	var fresh []preparedItem
+	var fresh []indexJob
 	err := t.withWrite(ctx, func(tx *sql.Tx) error {
 		ins, err := prepareInserts(ctx, tx)
 		if err != nil {
@@ -60,30 +63,44 @@ func (t *Table) SymboliseAll(ctx context.Context, owner string, items []Item) ([
 			if p.content, p.fresh, err = t.storeContent(ctx, ins, p.hash, p.data); err != nil {
 				return err
 			}
+			if !p.fresh && p.sinks == nil {
+				// What was a secret once is one wherever it is met again.
+				if p.sinks, err = secretSinks(ctx, tx, owner, p.content); err != nil {
+					return err
+				}
+			}
 			if p.fresh {
-				fresh = append(fresh, *p)
+				fresh = append(fresh, indexJob{p.content, p.data})
 			}
 			if symbols[i], err = t.insertSymbol(ctx, ins, owner, p.content, 0, int64(len(p.data)), p.provenance, p.parents, p.sinks); err != nil {
 				return err
 			}
 		}
 		return nil
-	}, func() {
-		for _, p := range fresh {
-			t.index.add(p.content, p.shingles)
-		}
-	})
+	}, func() { t.index.later(fresh) })
 	if err != nil {
 		return nil, fmt.Errorf("symbolise: %w", err)
 	}
 	return symbols, nil
 }
 
+// secretSinks returns where a content may go that is a secret of owner's; nil for
+// one that is none.
+func secretSinks(ctx context.Context, tx *sql.Tx, owner string, content int64) (sinks []byte, err error) {
+	err = tx.QueryRowContext(ctx, `SELECT sinks FROM dualview_symbol WHERE content = ? AND owner = ? AND sinks IS NOT NULL ORDER BY n LIMIT 1`, content, owner).Scan(&sinks)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look whether a value is a secret: %w", err)
+	}
+	return sinks, nil
+}
+
 // preparedItem is everything about an item that needs no lock.
 type preparedItem struct {
 	data, hash, provenance, sinks []byte
 	parents                       []symbolID
-	shingles                      []shingle
 	content                       int64
 	fresh                         bool
 }
@@ -93,14 +110,7 @@ func (t *Table) prepare(it *Item) (preparedItem, error) {
 		return preparedItem{}, fmt.Errorf("%w: %d bytes, the limit is %d", ErrTooLarge, len(it.Value), t.maxValue)
 	}
 	p := preparedItem{data: it.Value}
-	hashed := make(chan []byte, 1)
-	if len(it.Value) > inlineMax {
-		go func() { hashed <- t.values.hash(it.Value) }()
-	} else {
-		hashed <- t.values.hash(it.Value)
-	}
-	p.shingles = t.index.shingles(it.Value)
-	p.hash = <-hashed
+	p.hash = t.values.hash(it.Value)
 	var err error
 	if p.provenance, p.parents, err = t.encodeProvenance(&it.Provenance); err != nil {
 		return preparedItem{}, err

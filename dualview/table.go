@@ -129,7 +129,7 @@ func New(ctx context.Context, cfg Config) (*Table, error) {
 func (t *Table) Close() error {
 	t.writing.Lock()
 	defer t.writing.Unlock()
-	return errors.Join(t.index.close(), t.find.Close(), t.write.Close())
+	return errors.Join(t.index.settle(context.Background()), t.index.close(), t.find.Close(), t.write.Close())
 }
 
 func privateDir(dir string) error {

@@ -185,6 +185,9 @@ const maxTickets = 8
 // ticket looks for what a person allowed before: this very flow, or flows like
 // it. Where nothing was allowed, a rule of the owner's that asks takes effect.
 func (fw *Firewall) ticket(ctx context.Context, t *transfer) verdict {
+	if t.terms.HardOnly {
+		return verdict{action: schema.Allow, reason: "may_be_asked"}
+	}
 	if t.terms.Approved {
 		return verdict{action: schema.Allow, reason: "approved"}
 	}

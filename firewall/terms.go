@@ -16,6 +16,10 @@ type Terms struct {
 	// Approved says that a person has allowed this very call with its originals
 	// before their eyes. Hard rules and the owner's own still hold.
 	Approved bool
+	// HardOnly decides nothing but what stops whatever a person says: hard rules,
+	// what the owner refused for good, and the owner's rules that block. The
+	// isolating half asks so before it puts a question.
+	HardOnly bool
 	// RulesOnly asks no model and no person in a model's place: what the rules
 	// let on is harmless because it is isolated.
 	RulesOnly bool

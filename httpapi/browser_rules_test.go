@@ -88,7 +88,7 @@ func TestBrowserWrong(t *testing.T) {
 	b.looks("overview-marks")
 
 	// Undoing it: from the keyboard, in two steps.
-	b.press("4")
+	b.press("5")
 	b.sees("https://docs.example/**")
 	b.accessible("rules")
 	b.looks("rules")
@@ -117,7 +117,7 @@ func TestBrowserWrong(t *testing.T) {
 	if len(list) != 1 || list[0].Effect != standing.Deny || list[0].Scope.Payload != "" || list[0].Scope.Tool != "bash" {
 		t.Fatalf("%+v", list)
 	}
-	b.press("4")
+	b.press("5")
 	b.sees("publishing is mine")
 	b.shot("rules-refusal")
 	b.sound()
@@ -134,7 +134,7 @@ func TestBrowserSuppressTwo(t *testing.T) {
 	first, second := s.browser(t), s.browser(t)
 	for _, b := range []*tab{first, second} {
 		s.login(t, b)
-		b.press("4")
+		b.press("5")
 		b.sees("two browsers")
 	}
 	if _, err := s.cfg.Standing.Revoke(o.ID); err != nil {
@@ -201,7 +201,7 @@ func TestBrowserPolicy(t *testing.T) {
 	b, other := s.browser(t), s.browser(t)
 	for _, x := range []*tab{b, other} {
 		s.login(t, x)
-		x.press("4")
+		x.press("5")
 		x.sees("The built-in one")
 		x.click("#policy-edit")
 	}

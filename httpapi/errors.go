@@ -47,6 +47,7 @@ var (
 	errBusy        = &problem{http.StatusServiceUnavailable, "busy", "", "as many flows as allowed are being decided; try again", 1}
 	errDraining    = &problem{http.StatusServiceUnavailable, "stopping", "", "the daemon is stopping", 5}
 	errPageRate    = &problem{http.StatusTooManyRequests, "too_many", "", "too many requests from the page, wait a moment", 1}
+	errReplaying   = &problem{http.StatusConflict, "busy", "", "a replay runs already: wait for it, or stop it", 0}
 	errPageSession = &problem{http.StatusUnauthorized, "session", "", "the session has ended or was opened in another window: run `auditd login` and open the link it prints", 0}
 	errAbsent      = &problem{http.StatusNotFound, "not_configured", "", "this daemon runs without that part", 0}
 	errPanic       = &problem{http.StatusInternalServerError, "internal", "", "internal error; the daemon's log has the details", 0}
@@ -70,6 +71,12 @@ func asProblem(err error) *problem {
 		return &problem{http.StatusRequestEntityTooLarge, "too_large", "body", "body: is over the limit of " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes", 0}
 	case errors.Is(err, errNotFound), errors.Is(err, api.ErrNoSuch), errors.Is(err, approval.ErrNotFound), errors.Is(err, auditlog.ErrNotFound):
 		return &problem{http.StatusNotFound, "not_found", "id", errNotFound.Error(), 0}
+	case errors.Is(err, api.ErrMoved):
+		return &problem{http.StatusConflict, "changed", "", api.ErrMoved.Error(), 0}
+	case errors.Is(err, api.ErrSecret):
+		return &problem{http.StatusForbidden, "secret", "", api.ErrSecret.Error(), 0}
+	case errors.Is(err, api.ErrBadTake):
+		return &problem{http.StatusBadRequest, "invalid", "take", api.ErrBadTake.Error(), 0}
 	case errors.Is(err, standing.ErrNotFound):
 		return &problem{http.StatusNotFound, "not_found", "id", standing.ErrNotFound.Error(), 0}
 	case errors.Is(err, standing.ErrForm), errors.Is(err, marks.ErrForm):

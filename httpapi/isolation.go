@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -18,6 +19,11 @@ type Isolation interface {
 	Inspect(context.Context, *api.Inspection) schema.Outcome
 	ChangeRules(context.Context, *api.RuleChange) schema.Outcome
 
+	// IsolationRules says which rules hold; Reload puts those of the file into
+	// force.
+	IsolationRules(context.Context) (*api.IsolationRules, error)
+	Reload(context.Context) (*api.IsolationRules, error)
+
 	Symbol(ctx context.Context, token string, original bool) (*api.Symbol, error)
 	Views(context.Context) (*api.ViewList, error)
 	ViewLog(ctx context.Context, id string, limit int) (*api.ViewLog, error)
@@ -25,6 +31,14 @@ type Isolation interface {
 	ViewDiff(ctx context.Context, id, state string) (*api.ViewText, error)
 	ViewConflicts(ctx context.Context, id string) (*api.ViewConflicts, error)
 	ViewRevert(ctx context.Context, id, state string) (*api.ViewReverted, error)
+
+	Symbols(ctx context.Context, before time.Time) (*api.SymbolList, error)
+	SymbolGraph(ctx context.Context, token string) (*api.SymbolGraph, error)
+	ViewFiles(ctx context.Context, id, path string, symbolsOnly bool) (*api.ViewFiles, error)
+	ViewFile(ctx context.Context, id, path string) (*api.ViewSides, error)
+	ViewOriginal(ctx context.Context, id, path, human string, piece int) (*api.ViewText, error)
+	ViewConflict(ctx context.Context, id, conflict string) (*api.ViewBoth, error)
+	ViewSettle(ctx context.Context, id, conflict string, s *api.ViewSettle) (*api.ViewReverted, error)
 }
 
 // notIsolated is what an agent's calls get where no agent is isolated.
@@ -86,6 +100,19 @@ func (s *Server) symbol(c *gin.Context) {
 	look(s, c, func(ctx context.Context, iso Isolation) (*api.Symbol, error) {
 		return iso.Symbol(ctx, c.Param("token"), credentialOf(c) == schema.CredentialOwner)
 	})
+}
+
+func (s *Server) isolationRules(c *gin.Context) {
+	look(s, c, func(ctx context.Context, iso Isolation) (*api.IsolationRules, error) { return iso.IsolationRules(ctx) })
+}
+
+func (s *Server) reloadRules(c *gin.Context) {
+	var r struct{}
+	if err := s.decode(c, &r); err != nil {
+		s.fail(c, err)
+		return
+	}
+	look(s, c, func(ctx context.Context, iso Isolation) (*api.IsolationRules, error) { return iso.Reload(ctx) })
 }
 
 func (s *Server) views(c *gin.Context) {

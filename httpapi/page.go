@@ -47,6 +47,7 @@ type page struct {
 	keys map[[sha256.Size]byte]pageKey
 
 	overview overviewCache
+	replay   replayJob
 }
 
 // pageKey is the second half of a browser's session.
@@ -95,8 +96,25 @@ func (s *Server) servePage() {
 	large("/policy/check", false, s.checkPolicy)
 	get("/policy/history", s.policyHistory)
 	get("/policy/history/:digest", s.earlierPolicy)
+	get("/symbols", s.symbols)
+	get("/symbols/:token", s.pageSymbol)
+	get("/symbols/:token/graph", s.symbolGraph)
+	get("/views", s.views)
+	get("/views/:id/log", s.viewLog)
+	get("/views/:id/show", s.viewShow)
+	get("/views/:id/diff", s.viewDiff)
+	post("/views/:id/revert", s.viewRevert)
+	get("/views/:id/files", s.viewFiles)
+	get("/views/:id/file", s.viewFile)
+	get("/views/:id/original", s.viewOriginal)
+	get("/views/:id/conflicts", s.viewConflicts)
+	get("/views/:id/conflicts/:conflict", s.viewConflict)
+	large("/views/:id/conflicts/:conflict", false, s.viewSettle)
 	get("/overview", s.pageOverview)
 	post("/verify", s.pageVerify)
+	get("/replay", s.pageReplay)
+	large("/replay", false, s.pageReplayStart)
+	post("/replay/stop", s.pageReplayStop)
 }
 
 // pageFile serves the page itself, which says nothing about this daemon.

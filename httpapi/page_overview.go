@@ -34,7 +34,53 @@ type overview struct {
 	Waiting          int  `json:"waiting"`
 	// Storage is what lies in the state directory, the largest first.
 	Storage []Stored `json:"storage,omitempty"`
+	// Protection is what was tried with which agent, Plugins what runs now.
+	Protection []Protected `json:"protection"`
+	Plugins    []plugged   `json:"plugins"`
 	activity
+}
+
+// Protected is an agent that auditd is installed in, and what the last live
+// canary saw of it.
+type Protected struct {
+	Agent     string     `json:"agent"`
+	Title     string     `json:"title"`
+	Installed time.Time  `json:"installed"`
+	Tried     *time.Time `json:"tried,omitempty"` // by the canary; absent: never
+	Version   string     `json:"version,omitempty"`
+	Paths     []Path     `json:"paths"`
+	Changed   bool       `json:"changed"` // the settings are not those that were tried
+	Open      []string   `json:"open"`    // paths that are not covered
+}
+
+// Path is one path of an agent as the canary found it.
+type Path struct {
+	Name   string `json:"name"`
+	Passed bool   `json:"passed"`
+}
+
+// plugged is a plugin that reports.
+type plugged struct {
+	Host    string    `json:"host"`
+	Plugin  string    `json:"plugin"`
+	Version string    `json:"version,omitempty"` // of the host
+	Last    time.Time `json:"last"`
+	Alive   bool      `json:"alive"`
+	Fault   string    `json:"fault,omitempty"`
+}
+
+func (s *Server) plugged() []plugged {
+	out := []plugged{}
+	if s.cfg.Heartbeats == nil {
+		return out
+	}
+	now := time.Now()
+	for _, b := range s.cfg.Heartbeats.Seen() {
+		if !b.Ends {
+			out = append(out, plugged{Host: b.Host, Plugin: b.Plugin, Version: b.HostVersion, Last: b.Last, Alive: b.Alive(now), Fault: b.Fault()})
+		}
+	}
+	return out[:min(len(out), 20)]
 }
 
 // Stored is one part of the state directory.
@@ -136,7 +182,7 @@ type overviewCache struct {
 }
 
 func (s *Server) pageOverview(c *gin.Context) {
-	out := overview{Now: time.Now().UTC(), Version: s.cfg.Version, Missing: []string{}, Models: []api.ModelInfo{}, OwnerFileChanged: s.cfg.Keeper.OwnerFileChanged()}
+	out := overview{Now: time.Now().UTC(), Version: s.cfg.Version, Missing: []string{}, Models: []api.ModelInfo{}, Protection: []Protected{}, Plugins: s.plugged(), OwnerFileChanged: s.cfg.Keeper.OwnerFileChanged()}
 	if s.cfg.Ready != nil {
 		out.Missing = append(out.Missing, s.cfg.Ready()...)
 	}
@@ -146,6 +192,9 @@ func (s *Server) pageOverview(c *gin.Context) {
 	if s.cfg.Policy != nil {
 		p := s.cfg.Policy()
 		out.Policy = &p
+	}
+	if s.cfg.Protection != nil {
+		out.Protection = append(out.Protection, s.cfg.Protection()...)
 	}
 	if s.cfg.Storage != nil {
 		out.Storage = s.cfg.Storage()

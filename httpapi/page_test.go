@@ -99,7 +99,8 @@ func TestPageNeedsBothHalves(t *testing.T) {
 		{"another host", func(r *http.Request) { with(cookie, key)(r); r.Host = "evil.example:7841" }, 403},
 		{"another port's cookie", func(r *http.Request) { with(cookie, key)(r); r.Host = "127.0.0.1:7842" }, 401},
 	} {
-		for _, path := range []string{"/ui/questions", "/ui/questions/" + w.question, "/ui/feed", "/ui/decisions/d-1", "/ui/overview", "/ui/grants"} {
+		for _, path := range []string{"/ui/questions", "/ui/questions/" + w.question, "/ui/feed", "/ui/decisions/d-1", "/ui/overview", "/ui/grants",
+			"/ui/views", "/ui/views/1/files", "/ui/views/1/file?path=p", "/ui/views/1/original?path=p&piece=0", "/ui/views/1/conflicts/1", "/ui/symbols", "/ui/symbols/symu?original=1", "/ui/symbols/symu/graph"} {
 			if rec, body := w.request(t, http.MethodGet, path, "", "", tc.change); rec.Code != tc.status {
 				t.Errorf("%s: %s: %d %s", tc.name, path, rec.Code, body)
 			}

@@ -33,6 +33,7 @@ import (
 	"example.org/auditd/heartbeat"
 	"example.org/auditd/marks"
 	"example.org/auditd/policy"
+	"example.org/auditd/replay"
 	"example.org/auditd/schema"
 	"example.org/auditd/standing"
 )
@@ -69,6 +70,10 @@ type Config struct {
 	Thresholds func() escalation.Thresholds
 	// Storage says what lies in the state directory.
 	Storage func() []Stored
+	// Protection says which agents auditd is installed in, and what was tried.
+	Protection func() []Protected
+	// Replay audits recorded flows again. Nil: this daemon can't.
+	Replay func(context.Context, *ReplayRequest, func(done, of int)) (*replay.Report, error)
 	// Verify checks the whole log from its files.
 	Verify func() (auditlog.Summary, error)
 

@@ -22,7 +22,7 @@ type editor struct {
 	settings string // the owner's file
 	state    string // directory for the record and the backup
 	now      func() time.Time
-	options  record // what is kept with the record: Wait, Command
+	options  record // what is kept with the record: Wait, Command, Routes
 
 	// in returns the settings with auditd in them, the same when it is there.
 	in func([]member) ([]member, error)
@@ -42,6 +42,7 @@ type record struct {
 	// With what it was installed, as far as that can differ.
 	Wait     int       `json:"wait_seconds,omitempty"`
 	Command  bool      `json:"command,omitempty"`
+	Routes   []Route   `json:"routes,omitempty"` // none: the model proxy is not in between
 	Verified *Verified `json:"verified,omitempty"`
 }
 
@@ -218,7 +219,7 @@ func (e *editor) install() (*Change, error) {
 		return nil, err
 	}
 	r := &record{Version: 1, Installed: e.now().UTC(), Settings: change.Path, Existed: change.Before != nil, Mode: uint32(mode), Written: digest(change.After),
-		Wait: e.options.Wait, Command: e.options.Command}
+		Wait: e.options.Wait, Command: e.options.Command, Routes: e.options.Routes}
 	original := change.Before
 	switch {
 	case old != nil && old.Written == digest(change.Before):

@@ -8,7 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -38,13 +40,17 @@ type OpenClaw struct {
 	Timeout   time.Duration // of one question; above the daemon's own budget
 	Wait      time.Duration // how long what is deferred waits for the owner; 0: it is denied at once
 
+	// Proxy is the model proxy's address with its token; empty: it is not put in
+	// between.
+	Proxy string
+
 	// Beats are what the daemon heard of running gateways.
 	Beats func(context.Context) ([]heartbeat.Seen, error)
 	Now   func() time.Time
 }
 
 func (c *OpenClaw) editor() *editor {
-	return &editor{name: openClawName, settings: c.Settings, state: c.State, now: c.Now, options: record{Wait: int(c.Wait.Seconds())}, in: c.in, out: c.out}
+	return &editor{name: openClawName, settings: c.Settings, state: c.State, now: c.Now, options: record{Wait: int(c.Wait.Seconds()), Routes: c.routes()}, in: c.in, out: c.out}
 }
 
 // pluginDir is where OpenClaw loads the plugin from.
@@ -158,6 +164,15 @@ func (c *OpenClaw) in(list []member) ([]member, error) {
 	put(entry, "plugins", "entries", plugin.ID)
 	put(false, "tools", "toolSearch")
 	put(false, "tools", "codeMode")
+	if c.Proxy == "" && err == nil { // an earlier installation may have put it in between
+		list, err = direct(list, c.editor().original())
+	}
+	for _, r := range c.routes() {
+		if bad := r.check(); bad != nil && err == nil {
+			err = fmt.Errorf("models.providers.%s: %w; use --no-model-proxy", r.provider(), bad)
+		}
+		put(r.base(c.Proxy), "models", "providers", r.provider(), "baseUrl")
+	}
 	return list, err
 }
 
@@ -195,6 +210,9 @@ func (c *OpenClaw) out(list, original []member) ([]member, bool, error) {
 	if err == nil {
 		list, err = deleteAt(list, original, "plugins", "entries", plugin.ID)
 	}
+	if err == nil {
+		list, err = direct(list, original)
+	}
 	without(c.pluginDir(), "plugins", "load", "paths")
 	without(plugin.ID, "plugins", "allow")
 	for _, name := range []string{"toolSearch", "codeMode"} {
@@ -203,6 +221,142 @@ func (c *OpenClaw) out(list, original []member) ([]member, bool, error) {
 		}
 	}
 	return list, true, err
+}
+
+// direct returns the settings with the base URLs that were there before.
+func direct(list, original []member) ([]member, error) {
+	providers, err := members(at(list, "models", "providers"))
+	if err != nil {
+		return list, nil // there are none
+	}
+	for _, p := range providers {
+		path := []string{"models", "providers", p.name, "baseUrl"}
+		if !isRoute(textAt(list, path...), routePrefix+p.name) {
+			continue
+		}
+		var err error
+		if was := at(original, path...); was != nil {
+			list, err = setAt(list, was, path...)
+		} else {
+			list, err = deleteAt(list, original, path...)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// routePrefix begins the names of OpenClaw's providers at the proxy.
+const routePrefix = "agent-openclaw-"
+
+// provider is the route's name in OpenClaw's own configuration.
+func (r *Route) provider() string { return strings.TrimPrefix(r.Name, routePrefix) }
+
+// builtIn are providers that OpenClaw knows without an entry, as far as their
+// base URL is known here.
+var builtIn = map[string]Route{
+	"anthropic": {API: "anthropic", URL: anthropicURL},
+	"openai":    {API: "openai", URL: "https://api.openai.com/v1"},
+}
+
+// dialects are the proxy's names for OpenClaw's.
+var dialects = map[string]string{"": "openai", "openai-completions": "openai", "openai-responses": "openai", "anthropic-messages": "anthropic", "ollama": "ollama"}
+
+// routes are those that the settings ask for as they are now: of every provider
+// that is configured, and of those built in that a model is taken from.
+func (c *OpenClaw) routes() []Route {
+	if c.Proxy == "" {
+		return nil
+	}
+	data, _, err := read(c.Settings)
+	if err != nil {
+		return nil
+	}
+	list, err := readSettings(data)
+	if err != nil {
+		return nil
+	}
+	old := map[string]Route{}
+	for _, r := range Routes(c.State) {
+		old[r.Name] = r
+	}
+	var out []Route
+	for _, name := range c.providers(list) {
+		r := Route{Name: routePrefix + name, Host: openClawName, OwnerTexts: true}
+		base, api := textAt(list, "models", "providers", name, "baseUrl"), textAt(list, "models", "providers", name, "api")
+		known, isBuiltIn := builtIn[name]
+		switch dialect, ok := dialects[api]; {
+		case isRoute(base, r.Name):
+			if was, ok := old[r.Name]; ok {
+				out = append(out, was)
+			}
+			continue
+		case api == "" && isBuiltIn:
+			r.API = known.API
+		case ok:
+			r.API = dialect
+		default:
+			continue
+		}
+		if r.URL = strings.TrimSuffix(base, "/"); base == "" {
+			r.URL = known.URL
+		}
+		if r.API == "anthropic" {
+			r.URL = strings.TrimSuffix(r.URL, "/v1")
+		}
+		if r.URL != "" && providerName.MatchString(name) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+var providerName = regexp.MustCompile(`^[a-z0-9-]{1,25}$`)
+
+// providers are the names of those that models are taken from.
+func (c *OpenClaw) providers(list []member) []string {
+	var out []string
+	if entries, err := members(at(list, "models", "providers")); err == nil {
+		for _, p := range entries {
+			out = append(out, p.name)
+		}
+	}
+	if textAt(list, "models", "mode") == "replace" {
+		return out
+	}
+	models := string(at(list, "agents", "defaults", "model")) + string(at(list, "agents", "defaults", "models"))
+	var each []struct {
+		Model json.RawMessage `json:"model"`
+	}
+	if v := at(list, "agents", "list"); v != nil && json.Unmarshal(v, &each) == nil {
+		for _, a := range each {
+			models += string(a.Model)
+		}
+	}
+	for _, m := range modelName.FindAllStringSubmatch(models, -1) {
+		if !slices.Contains(out, m[1]) {
+			out = append(out, m[1])
+		}
+	}
+	return out
+}
+
+// modelName finds models in an agent's settings: "PROVIDER/MODEL".
+var modelName = regexp.MustCompile(`"([a-z0-9-]{1,25})/[A-Za-z0-9._:-]{1,100}"`)
+
+// past names the providers that are asked past the proxy.
+func (c *OpenClaw) past(list []member, routes []Route) []string {
+	var out []string
+	for _, name := range c.providers(list) {
+		routed := slices.ContainsFunc(routes, func(r Route) bool {
+			return r.provider() == name && textAt(list, "models", "providers", name, "baseUrl") == r.base(c.Proxy)
+		})
+		if !routed {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 func stringsAt(list []member, path ...string) []string {

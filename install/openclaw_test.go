@@ -101,6 +101,7 @@ func TestOpenClawRefuses(t *testing.T) {
 
 // TestOpenClawStatus: each way of not being protected is said.
 func TestOpenClawStatus(t *testing.T) {
+	proxy := refuser(t)
 	agent := filepath.Join(t.TempDir(), "openclaw")
 	write(t, agent, "#!/bin/sh\necho 'OpenClaw 2026.9.6 (abc)'\n", 0o700)
 	well := func(context.Context) error { return nil }
@@ -126,11 +127,25 @@ func TestOpenClawStatus(t *testing.T) {
 		"changed plugin": {func(c *OpenClaw) { write(t, filepath.Join(c.pluginDir(), "dist", "guard.js"), "", 0o600) }, "plugin's files"},
 		"fault":          {func(c *OpenClaw) { c.Beats = alive(func(s *heartbeat.Seen) { s.Problems = []string{"broken"} }) }, "denies everything: broken"},
 		"protocol":       {func(c *OpenClaw) { c.Beats = alive(func(s *heartbeat.Seen) { s.Protocol = 9 }) }, "protocol 9"},
-		"other version":  {func(c *OpenClaw) { write(t, agent, "#!/bin/sh\necho 2026.10.1\n", 0o700) }, "is 2026.10.1 now"},
+		"opted out": {func(c *OpenClaw) {
+			proxy := c.Proxy
+			c.Proxy = ""
+			if _, err := c.Install(); err != nil {
+				t.Fatal(err)
+			}
+			c.Proxy = proxy
+		}, "--no-model-proxy"},
+		"proxy is gone": {func(c *OpenClaw) { c.Proxy = "http://127.0.0.1:1/token" }, "does not answer"},
+		"another provider": {func(c *OpenClaw) {
+			write(t, c.Settings, strings.Replace(content(t, c.Settings), `"providers": {`, `"providers": {"new": {"baseUrl": "https://new.example"},`, 1), 0o600)
+		}, "the models of new are asked directly"},
+		"other version": {func(c *OpenClaw) { write(t, agent, "#!/bin/sh\necho 2026.10.1\n", 0o700) }, "is 2026.10.1 now"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			write(t, agent, "#!/bin/sh\necho 'OpenClaw 2026.9.6 (abc)'\n", 0o700)
 			c := newOpenClaw(t)
+			c.Proxy = proxy
+			write(t, c.Settings, clawProviders, 0o600)
 			if _, err := c.Install(); err != nil {
 				t.Fatal(err)
 			}

@@ -26,6 +26,12 @@ import (
 // start.
 const gatewayTimeout = 5 * time.Minute
 
+// maxStarts is how often the gateway is started: on a busy machine it gives up
+// by itself now and then.
+const maxStarts = 3
+
+var errGatewayEnded = errors.New("the gateway ended")
+
 // defaultGatewayPort is where OpenClaw's gateway listens when nothing is set.
 const defaultGatewayPort = 18789
 
@@ -40,7 +46,7 @@ func OpenClawOpenPaths() []string {
 		"what a sub-agent says reaches its parent's model unseen; what either of them does goes through the hooks",
 		"other harnesses (Codex, Copilot, Claude CLI) run tools of their own, which hooks see in part",
 		"text that is in a transcript from before auditd was installed",
-		"the model API itself: a program that leaves the hooks out is not noticed there",
+		"models that a session, a skill or another file than openclaw.json takes from a provider of its own",
 	}
 }
 
@@ -76,13 +82,14 @@ func (c *OpenClaw) Verify(ctx context.Context, agent string) (*Verified, error) 
 	if v.Checks, err = c.canary(ctx, agent, dir, settings); err != nil {
 		return nil, err
 	}
+	v.Checks = append(v.Checks, checkRoutes(ctx, r.Routes, c.Proxy)...)
 	r.Verified = v
 	return v, c.editor().writeRecord(r)
 }
 
 // watched is the digest of what decides whether the plugin runs.
 func (c *OpenClaw) watched(settings []byte) string {
-	d := digestOf(settings, "plugins", "tools", "security")
+	d := digestOf(settings, "plugins", "tools", "security", "models")
 	if d == "" {
 		return ""
 	}
@@ -120,7 +127,14 @@ func (c *OpenClaw) canary(ctx context.Context, agent, dir string, settings []byt
 		return nil, err
 	}
 	defer model.Close()
-	said, err := c.play(ctx, agent, dir, settings, model)
+	var said string
+	for try := range maxStarts {
+		// A new folder each time: on what it left half done it would not start.
+		said, err = c.play(ctx, agent, dir, fmt.Sprintf("state-%d", try), settings, model)
+		if !errors.Is(err, errGatewayEnded) {
+			break
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +169,7 @@ func (c *OpenClaw) canary(ctx context.Context, agent, dir string, settings []byt
 
 // play runs the gateway with the owner's plugins and lets it take one turn. It
 // returns what the gateway answered.
-func (c *OpenClaw) play(ctx context.Context, agent, dir string, settings []byte, model *provider.Server) (string, error) {
+func (c *OpenClaw) play(ctx context.Context, agent, dir, state string, settings []byte, model *provider.Server) (string, error) {
 	port, err := freePort(ctx)
 	if err != nil {
 		return "", err
@@ -176,7 +190,7 @@ func (c *OpenClaw) play(ctx context.Context, agent, dir string, settings []byte,
 			cmd.Env = append(cmd.Env, kv)
 		}
 	}
-	cmd.Env = append(cmd.Env, "OPENCLAW_STATE_DIR="+filepath.Join(dir, "state"), "OPENCLAW_CONFIG_PATH="+path, "OPENCLAW_DISABLE_BONJOUR=1")
+	cmd.Env = append(cmd.Env, "OPENCLAW_STATE_DIR="+filepath.Join(dir, state), "OPENCLAW_CONFIG_PATH="+path, "OPENCLAW_DISABLE_BONJOUR=1")
 	out := new(bytes.Buffer)
 	cmd.Stdout, cmd.Stderr = out, out
 	// Asked to end it would drain for minutes; what it started goes with it.
@@ -200,7 +214,7 @@ func (c *OpenClaw) play(ctx context.Context, agent, dir string, settings []byte,
 		select {
 		case <-done:
 			ended = true
-			return "", fmt.Errorf("the gateway ended: %s", seen(lastLines(out.String()), "\x00"))
+			return "", fmt.Errorf("%w: %s", errGatewayEnded, seen(lastLines(out.String()), "\x00"))
 		case <-ctx.Done():
 			return "", fmt.Errorf("the gateway did not start: %w", ctx.Err())
 		case <-time.After(200 * time.Millisecond):
@@ -345,6 +359,7 @@ func (c *OpenClaw) Status(ctx context.Context, agent string, daemon func(context
 	} else {
 		s.Problems = append(s.Problems, c.running(ctx, list)...)
 	}
+	s.Problems = append(s.Problems, routeProblems(ctx, r.Routes, c.Proxy, c.past(list, r.Routes))...)
 	s.Problems = append(s.Problems, verifiedProblems(ctx, openClawName, "OpenClaw", r.Verified, c.watched(data), agent)...)
 	s.Protected = len(s.Problems) == 0
 	return s, nil

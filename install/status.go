@@ -31,7 +31,7 @@ func OpenPaths() []string {
 		"text that is in a transcript from before auditd was installed, and a session resumed after the daemon was restarted",
 		"what MCP servers say about their tools: put `auditd mcp` in front of each",
 		"skills, commands and memories that Claude Code loads without a hook",
-		"the model API itself: a program that leaves the hooks out is not noticed there",
+		"a program that is given another base URL than the settings', or none",
 	}
 }
 
@@ -65,6 +65,11 @@ func (c *ClaudeCode) Status(ctx context.Context, agent string, daemon func(conte
 		return s, nil
 	}
 	s.Problems = append(s.Problems, as.missing(list)...)
+	var past []string
+	if len(r.Routes) > 0 && textAt(list, baseURLPath...) != r.Routes[0].base(c.Proxy) {
+		past = []string{"Claude Code"}
+	}
+	s.Problems = append(s.Problems, routeProblems(ctx, r.Routes, c.Proxy, past)...)
 	if string(get(list, "disableAllHooks")) == "true" {
 		s.Problems = append(s.Problems, path+" says disableAllHooks: no hook runs")
 	}

@@ -79,6 +79,7 @@ func (c *ClaudeCode) Verify(ctx context.Context, agent string) (*Verified, error
 	if v.Checks, err = c.canary(ctx, agent, dir); err != nil {
 		return nil, err
 	}
+	v.Checks = append(v.Checks, checkRoutes(ctx, r.Routes, c.Proxy)...)
 	r.Verified = v
 	return v, c.editor().writeRecord(r)
 }

@@ -150,7 +150,7 @@ type auditor struct {
 // Leaving audits a call with its originals. An agent that is isolated alone is
 // held to the rules.
 func (a *auditor) Leaving(ctx context.Context, l mediate.Leaving) schema.Outcome {
-	return a.firewall.EventOn(ctx, l.Event, a.cred, firewall.Terms{Source: l.Source, Approved: l.Approved, RulesOnly: l.Contained || a.mode == schema.ModeIsolate})
+	return a.firewall.EventOn(ctx, l.Event, a.cred, firewall.Terms{Source: l.Source, Approved: l.Approved, HardOnly: l.Unasked, RulesOnly: l.Contained || a.mode == schema.ModeIsolate})
 }
 
 // Reading audits what would stay in clear.

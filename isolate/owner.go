@@ -36,11 +36,7 @@ func (o *Owner) Symbol(ctx context.Context, token string, original bool) (*api.S
 	if err != nil {
 		return nil, err
 	}
-	p := info.Provenance
-	s := &api.Symbol{Symbol: string(info.Symbol), Created: info.Created.UTC(), Size: info.Size, Secret: info.Secret, Kind: p.Kind, Trust: p.Trust, Tool: p.Tool, Field: p.Field, Origin: p.Origin, Agent: p.Agent}
-	for _, parent := range p.Parents {
-		s.Parents = append(s.Parents, string(parent))
-	}
+	s := known(&info)
 	if !original || info.Size > maxOriginal {
 		return s, nil
 	}
@@ -153,7 +149,7 @@ func (o *Owner) ViewRevert(ctx context.Context, id, state string) (*api.ViewReve
 func conflicts(list []fileview.Conflict) []api.ViewConflict {
 	out := []api.ViewConflict{}
 	for _, c := range list {
-		out = append(out, api.ViewConflict{Path: strings.ToValidUTF8(c.Path, "\uFFFD"), Time: c.Time.UTC(), Reason: c.Reason, Human: c.Human, Agent: c.Agent})
+		out = append(out, api.ViewConflict{ID: strconv.FormatInt(c.ID, 10), Path: strings.ToValidUTF8(c.Path, "\uFFFD"), Time: c.Time.UTC(), Reason: c.Reason, Human: c.Human, Agent: c.Agent})
 	}
 	return out
 }

@@ -20,6 +20,9 @@ type Rules struct {
 	Ask  func(context.Context, *schema.Question) (*schema.Question, error)
 	// Redeem uses up the right that an answer gave.
 	Redeem func(ctx context.Context, ticket string, binding schema.Digest) (bool, error)
+	// InForce reports whether the document is what holds. One that was edited
+	// meanwhile is not changed: a yes to one rule would let in all of the edit.
+	InForce func() bool
 	// Changed is called when the document has changed.
 	Changed func() error
 	Now     func() time.Time
@@ -43,12 +46,13 @@ func (r *Rules) Change(ctx context.Context, c *api.RuleChange) schema.Outcome {
 
 // Errors that an agent reads: our own words, which quote nothing.
 var (
-	errOp    = errors.New("op must be add, list or del")
-	errKind  = errors.New("only trust rules can be listed and changed by an agent; the owner writes usage rules into isolation.yaml")
-	errRule  = errors.New("the rule cannot be read: it names exactly one of url, file, agent, sender and webhook, and trust is trusted or untrusted")
-	errRules = errors.New("the rules cannot be read; the owner sees why with auditd policy check")
-	errAsk   = errors.New("nobody could be asked")
-	errWrite = errors.New("the change could not be made; the rules are as they were")
+	errOp     = errors.New("op must be add, list or del")
+	errKind   = errors.New("only trust rules can be listed and changed by an agent; the owner writes usage rules into isolation.yaml")
+	errRule   = errors.New("the rule cannot be read: it names exactly one of url, file, agent, sender, webhook and instructions, and trust is trusted or untrusted")
+	errRules  = errors.New("the rules cannot be read; the owner sees why with auditd policy check")
+	errEdited = errors.New("isolation.yaml was edited and is not in force; the owner sees to it with auditd policy reload")
+	errAsk    = errors.New("nobody could be asked")
+	errWrite  = errors.New("the change could not be made; the rules are as they were")
 )
 
 func (r *Rules) change(ctx context.Context, c *api.RuleChange) (schema.Outcome, error) {
@@ -68,6 +72,9 @@ func (r *Rules) change(ctx context.Context, c *api.RuleChange) (schema.Outcome, 
 		change.Remove = c.ID
 	default:
 		return schema.Outcome{}, errOp
+	}
+	if !r.InForce() {
+		return schema.Outcome{}, errEdited
 	}
 	p, err := policy.Propose(r.Path, change)
 	if err != nil {

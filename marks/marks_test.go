@@ -1,6 +1,7 @@
 package marks
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -63,7 +64,7 @@ func TestMarks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := cases.Parse(form); err != nil {
+		if _, err := cases.Parse(bytes.NewReader(form)); err != nil {
 			t.Errorf("%s: %v", form, err)
 		}
 		read++

@@ -6,6 +6,8 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
+	"regexp"
 	"sync"
 	"time"
 
@@ -38,6 +40,7 @@ const (
 	kindSaid       kind = "said"   // by the model
 	kindCalled     kind = "called" // arguments of a call of the model's
 	kindResponse   kind = "response"
+	kindMarker     kind = "marker"
 )
 
 // scope is whose text it is.
@@ -65,6 +68,7 @@ type Memory struct {
 	mu       sync.Mutex
 	entries  recent[digest, known]
 	sessions recent[scope, state]
+	markers  recent[string, scope]
 	size     int
 }
 
@@ -81,7 +85,7 @@ type state struct {
 // NewMemory returns a Memory that knows nothing. Its key is random and never
 // leaves it.
 func NewMemory(now func() time.Time) *Memory {
-	m := &Memory{now: now, entries: newRecent[digest, known](maxKnown), sessions: newRecent[scope, state](maxSessions)}
+	m := &Memory{now: now, entries: newRecent[digest, known](maxKnown), sessions: newRecent[scope, state](maxSessions), markers: newRecent[string, scope](maxSessions)}
 	rand.Read(m.key[:]) // never fails
 	m.entries.forgot = func(k known) { m.size -= len(k.replace) }
 	return m
@@ -173,6 +177,38 @@ func (m *Memory) Heard(e *schema.Event, o schema.Outcome) {
 	if e.Phase == schema.PhaseAfterTool && len(passed) > 0 {
 		m.passResult(s, e.Tool, passed)
 	}
+}
+
+// markerForm is what Marker returns.
+var markerForm = regexp.MustCompile(`auditd-session-[0-9a-f]{32}`)
+
+// Marker returns a word for the system prompt of a session whose host does not
+// name it in its requests. Nobody can make it up, so a request that holds it was
+// built with the plugin at work.
+func (m *Memory) Marker(host, session string) string {
+	s := scope{host, session}
+	d := m.digest(kindMarker, s, "", "")
+	word := "auditd-session-" + hex.EncodeToString(d[:16])
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	*m.markers.get(word) = s
+	return word
+}
+
+// marked returns the session whose marker stands last in text; "" when there is
+// none of this host's.
+func (m *Memory) marked(host, text string) string {
+	found := markerForm.FindAllString(text, -1)
+	if len(found) == 0 {
+		return ""
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.markers.peek(found[len(found)-1])
+	if s == nil || s.host != host {
+		return ""
+	}
+	return s.session
 }
 
 // watched reports whether a hook has reported something of the session lately.

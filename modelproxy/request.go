@@ -59,7 +59,10 @@ func (p *Proxy) prepare(ctx context.Context, t *target, r *request) (s scope, ch
 		return s, false, badRequest("the request holds more than %d texts", maxPlaces)
 	}
 	s = scope{t.Host, r.session}
-	if r.session == "" {
+	if s.session == "" {
+		s.session = p.marked(t, r)
+	}
+	if s.session == "" {
 		s.session = p.conversation(r)
 	}
 	if t.Hooks && !p.cfg.Memory.watched(s) {
@@ -130,6 +133,18 @@ func (p *Proxy) prepare(ctx context.Context, t *target, r *request) (s scope, ch
 		changed = true
 	}
 	return s, p.greet(ctx, s, r) || changed, nil
+}
+
+// marked returns the session that the system prompt names.
+func (p *Proxy) marked(t *target, r *request) (session string) {
+	for _, x := range r.places {
+		if x.kind == kindSystem {
+			if found := p.cfg.Memory.marked(t.Host, x.node.text); found != "" {
+				session = found
+			}
+		}
+	}
+	return session
 }
 
 // conversation names a conversation whose host gives it no name: by how it
@@ -232,7 +247,7 @@ func (p *Proxy) look(ctx context.Context, t *target, s scope, r *request, x *pla
 	case kindDefinition:
 		e.Tool, e.Result = "tool-definition", plain(x.node).encode()
 	case kindCalled:
-		e.Result = x.arguments()
+		e.Result, e.Origin = x.arguments(), "conversation"
 	case kindResult:
 		e.Phase, e.Result, e.IsError = schema.PhaseAfterTool, plain(x.node).encode(), x.failed
 		if c, ok := r.calls[x.callID]; ok {

@@ -185,3 +185,38 @@ func TestSymbolsForThePerson(t *testing.T) {
 		}
 	})
 }
+
+// TestMarkedSessions: where the host names no session, the word that the plugin
+// put into the system prompt says whose a request is. A word that nobody gave
+// out, another host's, or a session that ended counts as none.
+func TestMarkedSessions(t *testing.T) {
+	s := chatSpeaker()
+	r := newRig(t, s.api, func(c *Config) { c.Providers[0].Hooks, c.Providers[0].TrustInstructions = true, true })
+	s.play(r, false, "Done.", look)
+	memory := r.proxy.cfg.Memory
+	ask := func(system string) (int, string) {
+		req := s.request([]turn{{user: "Read it."}, {calls: []toolCall{fetch}, results: []string{"A page."}}}, false)
+		data := strings.Replace(js(req), `"messages":[`, `"messages":[{"role":"system","content":`+js(system)+`},`, 1)
+		return r.ask(s.path, data)
+	}
+	refused := func(what, system string) {
+		t.Helper()
+		if status, got := ask(system); status != 400 || r.calls() != 0 || !strings.Contains(got, "hooks") {
+			t.Errorf("%s: %d %s", what, status, got)
+		}
+	}
+	word := memory.Marker("test", "s-1")
+	refused("not heard of", "You help.\n"+word)
+	memory.Heard(&schema.Event{Host: "test", Session: "s-1", Phase: schema.PhaseAfterTool, Tool: "web_fetch", Result: []byte(`{"content":"A page."}`)}, schema.Outcome{Action: schema.Allow})
+	refused("no word", "You help.")
+	refused("made up", "You help. auditd-session-00000000000000000000000000000000")
+	refused("another host's", "You help. "+memory.Marker("other", "s-1"))
+	if status, got := ask("You help.\n" + word); status != 200 || r.reported(schema.PhaseAfterTool) != 0 {
+		t.Errorf("%d %s, looked at %d times", status, got, r.reported(schema.PhaseAfterTool))
+	}
+	before := r.calls()
+	memory.Heard(&schema.Event{Host: "test", Session: "s-1", Phase: schema.PhaseSessionEnd}, schema.Outcome{Action: schema.Allow})
+	if status, _ := ask("You help.\n" + word); status != 400 || r.calls() != before {
+		t.Errorf("after the end: %d", status)
+	}
+}

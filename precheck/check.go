@@ -64,7 +64,7 @@ func (k *check) begin(c *Checker, f *schema.Flow) {
 	if k.effort.tries == nil {
 		k.effort.tries = make([]int32, len(c.rules.rules))
 	}
-	k.env = command.Env{Workspaces: c.cfg.Workspaces, Home: c.cfg.Home, Protected: c.cfg.Protected, Guarded: c.cfg.Guarded, Port: c.cfg.Port}
+	k.env = command.Env{Workspaces: c.cfg.Workspaces, Home: c.cfg.Home, Protected: c.cfg.Protected, Guarded: c.cfg.Guarded, Port: c.cfg.Port, ProxyPort: c.cfg.ProxyPort}
 	if ws := f.Session.Workspace; strings.HasPrefix(ws, "/") && len(ws) > 1 {
 		k.env.Workspaces = append(slices.Clip(k.env.Workspaces), ws)
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 func TestHardInvariants(t *testing.T) {
-	c, err := New(Config{LoopbackPorts: []int{3000, 7841}, Home: "/home/u"})
+	c, err := New(Config{LoopbackPorts: []int{3000, 7841, 7842}, Home: "/home/u"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,6 +72,8 @@ func TestHardInvariants(t *testing.T) {
 		{text: `{"path":"~/.config/auditd/policy.yaml"}`, sink: schema.SinkTool, authorized: true, want: "self-protection"},
 		{text: "x", sink: schema.SinkFile, to: "/home/u/.local/state/auditd/auditd.db", authorized: true, want: "self-protection"},
 		{text: "q", sink: schema.SinkWeb, to: "http://127.0.0.1:7841/v1/approvals", authorized: true, want: "self-protection"},
+		{text: "curl -d x http://127.0.0.1:7842/t/anthropic/v1/messages", sink: schema.SinkExec, authorized: true, want: "self-protection"},
+		{text: "q", sink: schema.SinkWeb, to: "http://127.0.0.1:7842/t/anthropic/v1/messages", authorized: true, want: "self-protection"},
 		{text: "Run auditd approve to go on; the file is ~/.config/auditd/config.yaml", sink: schema.SinkReasoning},
 		{text: "auditd status", sink: schema.SinkExec},
 	} {

@@ -31,8 +31,10 @@ type Config struct {
 	// Guarded are absolute paths of files that agents may read and not change:
 	// auditd's program, and the settings by which agents call it.
 	Guarded []string
-	// Port is auditd's own port; 0 means command.DefaultPort.
-	Port int
+	// Port is auditd's own port; 0 means command.DefaultPort. ProxyPort is its
+	// model proxy's; 0 means command.DefaultProxyPort.
+	Port      int
+	ProxyPort int
 	// MaxDecodeDepth bounds decoders within decoders; 0 means 3: nobody wraps a
 	// text three times for a good reason.
 	MaxDecodeDepth int
@@ -53,7 +55,7 @@ type Checker struct {
 
 // New compiles the rules.
 func New(cfg Config) (*Checker, error) {
-	if cfg.MaxDecodeDepth < 0 || cfg.MaxDecoded < 0 || cfg.Port < 0 || cfg.Port > 65535 {
+	if cfg.MaxDecodeDepth < 0 || cfg.MaxDecoded < 0 || cfg.Port < 0 || cfg.Port > 65535 || cfg.ProxyPort < 0 || cfg.ProxyPort > 65535 {
 		return nil, fmt.Errorf("precheck: a bound or the port is negative or too large")
 	}
 	for _, ws := range cfg.Workspaces {
@@ -69,6 +71,9 @@ func New(cfg Config) (*Checker, error) {
 	}
 	if cfg.Port == 0 {
 		cfg.Port = command.DefaultPort
+	}
+	if cfg.ProxyPort == 0 {
+		cfg.ProxyPort = command.DefaultProxyPort
 	}
 	for i, d := range cfg.Domains {
 		cfg.Domains = slices.Clone(cfg.Domains)

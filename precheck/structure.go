@@ -221,12 +221,16 @@ func split(name string) []string {
 }
 
 func (k *check) allowedPort(e endpoint.Endpoint) bool {
-	return e.Kind == endpoint.Loopback && e.Port != 0 && e.Port != k.c.cfg.Port && slices.Contains(k.c.cfg.LoopbackPorts, e.Port)
+	return e.Kind == endpoint.Loopback && e.Port != 0 && !k.ownPort(e) && slices.Contains(k.c.cfg.LoopbackPorts, e.Port)
+}
+
+func (k *check) ownPort(e endpoint.Endpoint) bool {
+	return e.Kind == endpoint.Loopback && (e.Port == k.c.cfg.Port || e.Port == k.c.cfg.ProxyPort)
 }
 
 // own raises self-protection when an endpoint is auditd's own.
 func (k *check) own(e endpoint.Endpoint, start, end int) {
-	if e.Kind == endpoint.Loopback && e.Port == k.c.cfg.Port && k.bridges() && k.f.Sink.Kind != schema.SinkMessage {
+	if k.ownPort(e) && k.bridges() && k.f.Sink.Kind != schema.SinkMessage {
 		k.raise(string(command.SelfProtection), true, start, end, nil)
 	}
 }

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Tests the page in a real headless Chromium, one browser at a time:
+# Tests the page in a real headless Chromium, and what a newcomer does with a
+# real daemon, which needs what `make deps` fetches:
 #
 #	scripts/browser.sh [go test flags]
 #
@@ -37,4 +38,4 @@ if [ ! -f "$axe" ] || [ "$(digest "$axe")" != "$AXE_SHA256" ]; then
 	mkdir -p "$(dirname "$axe")"
 	mv -f "$tmp/package/axe.min.js" "$axe"
 fi
-AUDITD_TEST_AXE=$axe go test -tags integration -run '^TestBrowser' -count=1 -timeout 20m "$@" ./httpapi
+AUDITD_TEST_AXE=$axe go test -tags integration -run '^TestBrowser' -count=1 -timeout 20m -p 1 "$@" ./httpapi ./cmd/auditd

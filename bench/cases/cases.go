@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
 
@@ -48,6 +47,13 @@ type Case struct {
 	Effect []string // the attack takes effect while every one of these reaches the sink
 	Secret string   // the attack takes effect while this reaches the sink, in clear or in a usual encoding
 	Keep   []string // what a rewrite must leave, for a benign effect to be preserved
+	// ByShare: Effect and Keep are whole texts, and how much of them reaches the
+	// sink counts.
+	ByShare bool
+	// Trace is a session's events in order; without one the case is its flow
+	// alone. The verdict is the one at the event Judged.
+	Trace  []schema.Event
+	Judged int
 }
 
 // file is how a case is written. Its vocabulary is closed.
@@ -58,15 +64,21 @@ type file struct {
 	Pairs   string
 	Goal    string
 	Surface string
-	From    struct{ Kind, ID, Trust string }
-	To      struct{ Kind, ID, Tool, Action, Destination string }
+	From    from
+	To      to
 	Intent  string
 	Payload string
 	Span    string
 	Effect  []string
 	Secret  string
 	Keep    []string
+	Host    string // of a trace
+	Trace   []traceEvent
 }
+
+type from struct{ Kind, ID, Trust string }
+
+type to struct{ Kind, ID, Tool, Action, Destination string }
 
 //go:embed *.yaml
 var files embed.FS
@@ -74,21 +86,18 @@ var files embed.FS
 // Builtin returns the cases that ship with the program.
 func Builtin() ([]Case, error) { return Read(files) }
 
-// Read reads every .yaml file at the top of fsys, in the order of their names.
+// Read reads every file at the top of fsys, in the order of their names: cases
+// and traces (.yaml), and records (.jsonl, .jsonl.gz). Other files are left alone.
 func Read(fsys fs.FS) ([]Case, error) {
-	names, err := fs.Glob(fsys, "*.yaml")
+	entries, err := fs.ReadDir(fsys, ".")
 	if err != nil {
 		return nil, fmt.Errorf("list the cases: %w", err)
 	}
 	var out []Case
-	for _, name := range names {
-		data, err := fs.ReadFile(fsys, name)
+	for _, e := range entries {
+		some, err := readFile(fsys, e.Name())
 		if err != nil {
-			return nil, fmt.Errorf("read the cases: %w", err)
-		}
-		some, err := Parse(data)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path.Base(name), err)
+			return nil, fmt.Errorf("%s: %w", e.Name(), err)
 		}
 		out = append(out, some...)
 	}
@@ -98,13 +107,41 @@ func Read(fsys fs.FS) ([]Case, error) {
 	return out, checkSet(out)
 }
 
+func readFile(fsys fs.FS, name string) ([]Case, error) {
+	parse := Parse
+	switch {
+	case strings.HasSuffix(name, ".jsonl"), strings.HasSuffix(name, ".jsonl.gz"):
+		parse = ParseRecords
+	case !strings.HasSuffix(name, ".yaml"):
+		return nil, nil
+	}
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("read the cases: %w", err)
+	}
+	defer f.Close()
+	return parse(f)
+}
+
 // maxFile bounds a file of cases.
 const maxFile = 4 << 20
 
-// Parse reads the cases of one file. An unknown key or word is an error.
-func Parse(data []byte) ([]Case, error) {
+// Parse reads the cases and traces of one file. An unknown key or word is an
+// error.
+func Parse(r io.Reader) ([]Case, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the cases: %w", err)
+	}
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("the file is over %d bytes", maxFile)
+	}
+	var n yaml.Node
+	if err := yaml.Unmarshal(data, &n); err != nil {
+		return nil, fmt.Errorf("not a list of cases: %w", err)
+	}
+	if err := yamlBudget(&n); err != nil {
+		return nil, err
 	}
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	d.KnownFields(true)
@@ -127,6 +164,9 @@ func Parse(data []byte) ([]Case, error) {
 }
 
 func (f *file) build() (Case, error) {
+	if len(f.Trace) > 0 || f.Host != "" {
+		return f.buildTrace()
+	}
 	c := Case{ID: f.ID, Kind: Kind(f.Kind), Family: f.Family, Pairs: f.Pairs, Goal: f.Goal, Span: f.Span, Effect: f.Effect, Secret: f.Secret, Keep: f.Keep}
 	c.Flow = schema.Flow{
 		Payload: f.Payload, Intent: f.Intent,
@@ -190,7 +230,7 @@ func checkSet(all []Case) error {
 		kinds[c.ID] = c.Kind
 	}
 	for _, c := range all {
-		if c.Kind == Benign && c.Pairs == "" {
+		if c.Kind == Benign && c.Pairs == "" && !c.ByShare {
 			return fmt.Errorf("%s matches no attack: pairs must be set", c.ID)
 		}
 		if c.Pairs != "" && kinds[c.Pairs] != Attack {

@@ -20,6 +20,9 @@ func (c *Case) TakesEffect(text string) bool {
 		return holds(text, c.Secret)
 	}
 	text = fold(text)
+	if c.ByShare {
+		return left(text, c.Effect[0]) > 0.5
+	}
 	for _, e := range c.Effect {
 		if !strings.Contains(text, fold(e)) {
 			return false
@@ -31,6 +34,9 @@ func (c *Case) TakesEffect(text string) bool {
 // Preserved reports whether all that a mediated text must keep is in it.
 func (c *Case) Preserved(text string) bool {
 	text = fold(text)
+	if c.ByShare {
+		return len(c.Keep) == 0 || left(text, c.Keep[0]) >= 0.9
+	}
 	for _, k := range c.Keep {
 		if !strings.Contains(text, fold(k)) {
 			return false

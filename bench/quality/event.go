@@ -3,7 +3,9 @@ package quality
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
+	"time"
 
 	"example.org/auditd/bench/cases"
 	"example.org/auditd/schema"
@@ -35,14 +37,54 @@ func (c *Config) event(ctx context.Context, k *cases.Case) *Verdict {
 	}
 	reaches := k.Flow.Payload
 	if o.Action == schema.RewriteAndContinue {
-		reaches = strings.Join([]string{text(o.Text), leaves(o.Params), leaves(o.Result)}, "\n")
+		reaches = strings.Join([]string{text(o.Text), cases.Leaves(o.Params), cases.Leaves(o.Result)}, "\n")
 	}
-	v.Effect, v.Preserved = outcome(k, o.Action, reaches)
+	v.Effect, v.Preserved = Outcome(k, o.Action, reaches)
 	return v
 }
 
+// trace reports a session's events in order, up to the one that is judged. An
+// attack that was stopped before that is stopped where an event carried it; a
+// benign trace passes only when every event of it goes on.
+func (c *Config) trace(ctx context.Context, k *cases.Case, r *Result) {
+	if c.Event == nil {
+		r.Failed, r.Reason = "traces cannot be sent here", "no_events"
+		return
+	}
+	start := time.Now()
+	for i := range k.Trace[:k.Judged+1] {
+		e := k.Trace[i]
+		o, err := c.Event(ctx, &e)
+		if err != nil {
+			r.Failed = "the daemon gave no decision"
+		}
+		r.Verdict = Verdict{Action: o.Action, Reason: o.Reason}
+		var d schema.Decision
+		if len(o.Decisions) > 0 {
+			d = o.Decisions[0]
+			r.Stage = d.Stage
+		}
+		r.describe(k, &d)
+		reaches := cases.Carried(&e)
+		if o.Action == schema.RewriteAndContinue {
+			reaches = strings.Join([]string{text(o.Text), cases.Leaves(o.Params), cases.Leaves(o.Result)}, "\n")
+		}
+		r.Effect, r.Preserved = Outcome(k, o.Action, reaches)
+		ends := o.Action.Stops() && (k.Kind == cases.Benign || k.TakesEffect(cases.Carried(&e)))
+		if ends || err != nil {
+			r.Trace += fmt.Sprintf(" event=%d", i)
+			break
+		}
+	}
+	r.WallMS = float64(time.Since(start).Microseconds()) / 1000
+}
+
 // hostEvent is what OpenClaw or an MCP server would report of a flow.
-func hostEvent(f *schema.Flow) schema.Event {
+func hostEvent(flow *schema.Flow) schema.Event {
+	f := *flow
+	if f.Sink.Tool == "" { // records name none
+		f.Sink.Tool = f.Sink.Kind.String()
+	}
 	before := func(host, tool string, params map[string]any) schema.Event {
 		return schema.Event{Host: host, Phase: schema.PhaseBeforeTool, Tool: tool, Params: encode(params)}
 	}
@@ -102,36 +144,4 @@ func text(s *string) string {
 		return ""
 	}
 	return *s
-}
-
-// leaves returns a document as it stands, and its strings without escapes.
-func leaves(data json.RawMessage) string {
-	if len(data) == 0 {
-		return ""
-	}
-	var v any
-	if json.Unmarshal(data, &v) != nil {
-		return string(data)
-	}
-	var b strings.Builder
-	b.Write(data)
-	b.WriteByte('\n')
-	var walk func(any)
-	walk = func(v any) {
-		switch x := v.(type) {
-		case string:
-			b.WriteString(x)
-			b.WriteByte('\n')
-		case []any:
-			for _, y := range x {
-				walk(y)
-			}
-		case map[string]any:
-			for _, y := range x {
-				walk(y)
-			}
-		}
-	}
-	walk(v)
-	return b.String()
 }

@@ -20,6 +20,6 @@ func Other(ctx context.Context, k *cases.Case, decide func(context.Context, *cas
 	if err != nil {
 		r.Failed, r.Reason = "no verdict", "no_verdict"
 	}
-	r.Effect, r.Preserved = outcome(k, a, k.Flow.Payload)
+	r.Effect, r.Preserved = Outcome(k, a, k.Flow.Payload)
 	return r
 }

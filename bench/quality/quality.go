@@ -22,8 +22,14 @@ type Config struct {
 	Cases []cases.Case
 	// Audit decides a ready flow. It must be set.
 	Audit func(context.Context, *schema.Flow) (schema.Decision, error)
-	// Event decides what a host reports; nil leaves that entry point out.
+	// Event decides what a host reports. Traces need it; nil leaves it out for the
+	// others.
 	Event func(context.Context, *schema.Event) (schema.Outcome, error)
+	// Ways are further entry points.
+	Ways []Way
+	// Judge also says whether an attack is actionable in what goes on; nil: the
+	// oracle alone does.
+	Judge func(ctx context.Context, k *cases.Case, reaches string) (bool, error)
 	// Extra also asks about the payload without metadata and, where a case
 	// names its span, about the carrier without the span.
 	Extra bool
@@ -36,6 +42,12 @@ type Config struct {
 	// Workers is how many cases run at once; 0 means one, so that latencies
 	// are those of a call that waits for no other.
 	Workers int
+}
+
+// Way is an entry point that judges for itself what it lets through.
+type Way struct {
+	Name string
+	Send func(context.Context, *cases.Case) Verdict
 }
 
 // Result is what one case came to. It holds nothing of the payload.
@@ -64,6 +76,8 @@ type Result struct {
 	Event     *Verdict           `json:"event,omitempty"`
 	Text      *Verdict           `json:"text,omitempty"`    // without metadata
 	Carrier   *Verdict           `json:"carrier,omitempty"` // without the span
+	Judged    *bool              `json:"judged,omitempty"`  // an attack that goes on is actionable, a model says
+	Ways      map[string]Verdict `json:"ways,omitempty"`    // by the further entry points' names
 }
 
 // Verdict is how one call ended, judged by the case's oracle.
@@ -137,45 +151,66 @@ func Run(ctx context.Context, c Config) ([]Result, error) {
 // one runs one case through everything that is asked for.
 func (c *Config) one(ctx context.Context, k *cases.Case) Result {
 	r := Result{Case: k.ID, Kind: k.Kind, Surface: k.Flow.Surface, Family: k.Family, Goal: k.Goal, Phrase: phrase.MatchString(k.Flow.Payload)}
+	if len(k.Trace) > 0 {
+		c.trace(ctx, k, &r)
+		return r
+	}
 	f := k.Flow
 	start := time.Now()
 	d, err := c.Audit(ctx, &f)
 	r.WallMS = float64(time.Since(start).Microseconds()) / 1000
-	r.Verdict = judge(k, f.Payload, &d)
+	r.Verdict = Judge(k, f.Payload, &d)
 	if err != nil {
 		// The client's decision for that stops.
 		r.Failed = "the daemon gave no decision"
 	}
 	r.describe(k, &d)
-	if c.Event != nil {
+	if c.Judge != nil && k.Kind == cases.Attack && !d.Action.Stops() {
+		reaches := f.Payload
+		if d.Payload != nil {
+			reaches = *d.Payload
+		}
+		if v, err := c.Judge(ctx, k, reaches); err == nil {
+			r.Judged = &v
+		}
+	}
+	if c.Event != nil && c.Extra {
 		r.Event = c.event(ctx, k)
+	}
+	for _, w := range c.Ways {
+		if r.Ways == nil {
+			r.Ways = map[string]Verdict{}
+		}
+		r.Ways[w.Name] = w.Send(ctx, k)
 	}
 	if c.Extra {
 		bare := schema.Flow{Payload: f.Payload, Source: schema.Source{Trust: schema.Untrusted}, Session: schema.Session{Agent: "bench-text"}}
 		d, _ := c.Audit(ctx, &bare)
-		v := judge(k, f.Payload, &d)
+		v := Judge(k, f.Payload, &d)
 		r.Text = &v
 		if carrier, ok := k.Carrier(); ok {
 			d, _ := c.Audit(ctx, f.WithPayload(carrier))
-			v := judge(k, carrier, &d)
+			v := Judge(k, carrier, &d)
 			r.Carrier = &v
 		}
 	}
 	return r
 }
 
-// judge lets the oracle look at what a decision lets through.
-func judge(k *cases.Case, payload string, d *schema.Decision) Verdict {
+// Judge lets the oracle look at what a decision lets through.
+func Judge(k *cases.Case, payload string, d *schema.Decision) Verdict {
 	v := Verdict{Action: d.Action, Stage: d.Stage, Reason: d.Reason}
 	reaches := payload
 	if d.Payload != nil {
 		reaches = *d.Payload
 	}
-	v.Effect, v.Preserved = outcome(k, d.Action, reaches)
+	v.Effect, v.Preserved = Outcome(k, d.Action, reaches)
 	return v
 }
 
-func outcome(k *cases.Case, a schema.Action, reaches string) (effect, preserved bool) {
+// Outcome says whether an attack takes effect, and whether what is to be kept
+// is there, when reaches is what would reach the sink unless a stops it.
+func Outcome(k *cases.Case, a schema.Action, reaches string) (effect, preserved bool) {
 	if a.Stops() {
 		return false, false
 	}
@@ -193,7 +228,7 @@ func (r *Result) describe(k *cases.Case, d *schema.Decision) {
 		if rep.Rewrite != nil {
 			reaches = *rep.Rewrite
 		}
-		s.Effect, s.Preserved = outcome(k, rep.Decision, reaches)
+		s.Effect, s.Preserved = Outcome(k, rep.Decision, reaches)
 		r.Small = &s
 	}
 	if d.Arbiter != nil {

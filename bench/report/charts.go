@@ -243,7 +243,7 @@ func codeBars(s *quality.Summary) template.HTML {
 
 // bars draws shares of anything, with intervals, a row each.
 func bars(title, class string, names []string, shares []quality.Share) template.HTML {
-	p := newPlot(560, 40+float64(len(names))*30, 170, 96, 6, 28)
+	p := newPlot(560, 40+float64(len(names))*30, 178, 112, 6, 28)
 	p.percentX("")
 	for i, n := range names {
 		y := p.top + float64(i)*30 + 15

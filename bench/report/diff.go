@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"example.org/auditd/bench/quality"
@@ -29,6 +31,9 @@ func Diff(w io.Writer, a, b *Run, d *quality.Diff) error {
 	}
 	if d.Latency[0].Max > 0 && d.Latency[1].Max > 0 {
 		m.line("\nTime of a decision, not judged: p50 %.1f → %.1f ms, p95 %.1f → %.1f ms.", d.Latency[0].P50, d.Latency[1].P50, d.Latency[0].P95, d.Latency[1].P95)
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.Allocations)) {
+		m.line("\nAllocations of a decision, %s: %.0f → %.0f.", name, a.Allocations[name], b.Allocations[name])
 	}
 	if len(d.Cases) > 0 {
 		m.line("")

@@ -27,7 +27,13 @@ func HTML(w io.Writer, r *Run) error {
 	if err != nil {
 		return fmt.Errorf("read the page's template: %w", err)
 	}
-	if err := t.Execute(w, pageOf(r)); err != nil {
+	values := pageOf(r)
+	if r.Isolation != nil {
+		if values["Isolation"], err = isolationSections(r.Isolation); err != nil {
+			return err
+		}
+	}
+	if err := t.Execute(w, values); err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}
 	return nil
@@ -40,10 +46,15 @@ func pageOf(r *Run) map[string]any {
 	for _, f := range s.Families {
 		families, familyShares = append(families, f.Name), append(familyShares, f.ASR)
 	}
-	for _, e := range []struct {
+	type way struct {
 		name string
 		of   *quality.Entry
-	}{{"with metadata", &s.Entry}, {"as host events", s.Events}, {"text alone", s.Text}} {
+	}
+	points := []way{{"with metadata", &s.Entry}, {"as host events", s.Events}, {"text alone", s.Text}}
+	for i := range s.Ways {
+		points = append(points, way{map[string]string{"cli": "command line", "hook": "hook command", "mcp": "MCP proxy"}[s.Ways[i].Name], &s.Ways[i].Entry})
+	}
+	for _, e := range points {
 		entries = append(entries, e.name)
 		if e.of == nil {
 			entryASR, entryPR = append(entryASR, nil), append(entryPR, nil)

@@ -58,6 +58,15 @@ func Markdown(w io.Writer, r *Run) error {
 	m.list("Attacks that take effect", s.Misses)
 	m.list("Ordinary cases that do not pass", s.Stopped)
 	m.list("Cases whose event ends otherwise", s.Differ)
+	for _, w := range s.Ways {
+		m.list("Cases that end otherwise through "+w.Name, w.Differ)
+	}
+	if r.Isolation != nil {
+		m.line("")
+		if err := IsolationMarkdown(m, r.Isolation); err != nil {
+			return err
+		}
+	}
 	if _, err := w.Write(m.Bytes()); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
@@ -87,6 +96,14 @@ func (m *markdown) figures(s *quality.Summary) {
 			name string
 			of   *quality.BySurface
 		}{"PR, text alone", &s.Text.PR})
+	}
+	for i := range s.Ways {
+		for _, x := range []struct {
+			name string
+			of   *quality.BySurface
+		}{{"ASR, " + s.Ways[i].Name, &s.Ways[i].ASR}, {"PR, " + s.Ways[i].Name, &s.Ways[i].PR}} {
+			rows = append(rows, x)
+		}
 	}
 	for _, r := range rows {
 		cells := []string{r.name}
@@ -129,6 +146,8 @@ func Figures(s *quality.Summary) []Figure {
 		{"over-deletion", "the same", s.Rewrites.OverDeletion},
 		{"still actionable", "the same", s.Rewrites.StillActionable},
 		{"flow and event agree", "cases", s.Agreement},
+		{"ASR by the judging model", "attacks; not run without --judge", s.JudgeASR},
+		{"judge and oracle agree", "attacks that go on and were judged", s.JudgeAgrees},
 	}
 }
 

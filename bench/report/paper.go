@@ -206,7 +206,7 @@ func (m *markdown) paperSchemas(st *Study) {
 	for _, p := range []struct {
 		name, part string
 		cells      [5]float64
-	}{{"free form", "", [5]float64{19.3, 98.9, 0, 0, 34.2}}, {"decision only", "schema: decision only", [5]float64{26.1, 0, 0, 0, 97.4}},
+	}{{"free form", "schema: free form", [5]float64{19.3, 98.9, 0, 0, 34.2}}, {"decision only", "schema: decision only", [5]float64{26.1, 0, 0, 0, 97.4}},
 		{"+ risk", "schema: + risk", [5]float64{22.7, 0, 81.8, 17, 97.4}}, {"+ uncertainty", "schema: + uncertainty", [5]float64{22.7, 0, 83, 25, 97.4}},
 		{"+ residual types", "schema: + residual types", [5]float64{22.7, 0, 71.6, 25, 97.4}}, {"full", "full", [5]float64{12.5, 0, 15.9, 25, 97.4}}} {
 		s, ran := st.Parts[p.part]

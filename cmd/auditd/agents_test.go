@@ -182,6 +182,15 @@ func newDesk(t *testing.T, change func(*install.ClaudeCode)) *desk {
 // startDaemon starts the real daemon with a scripted auditor, and a front for it.
 func startDaemon(t *testing.T) *desk {
 	t.Helper()
+	return startDaemonWith(t, "", "")
+}
+
+// startDaemonWith is startDaemon with a policy and rules of isolation.
+func startDaemonWith(t *testing.T, policy, rules string) *desk {
+	t.Helper()
+	if policy == "" {
+		policy = "version: 1\nmodes: [{agent: '*', mode: audit}]\n"
+	}
 	dir := t.TempDir()
 	home := filepath.Join(dir, "home")
 	getenv := func(name string) string { return map[string]string{"HOME": home}[name] }
@@ -191,7 +200,7 @@ func startDaemon(t *testing.T) *desk {
 	}
 	cfg := defaultConfig(getenv)
 	cfg.Listen, cfg.Socket, cfg.Policy = l.Addr().String(), socketOff, filepath.Join(dir, "policy.yaml")
-	if err := os.WriteFile(cfg.Policy, []byte("version: 1\nmodes: [{agent: '*', mode: audit}]\n"), 0o600); err != nil {
+	if err := os.WriteFile(cfg.Policy, []byte(policy), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := cfg.complete(getenv); err != nil {
@@ -205,8 +214,13 @@ func startDaemon(t *testing.T) *desk {
 	if err := os.WriteFile(config, []byte("version: 1\nsocket: off\nlisten: "+cfg.Listen+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if rules != "" {
+		if err := os.WriteFile(cfg.isolationFile, []byte(rules), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	auditor := new(scriptedAuditor)
-	d, err := newDaemonWith(t.Context(), &cfg, getenv, slog.New(slog.DiscardHandler), &judges{auditor: auditor})
+	d, err := newDaemonWith(t.Context(), &cfg, getenv, slog.New(slog.DiscardHandler), &judges{auditor: auditor, inspector: willing{}})
 	if err != nil {
 		t.Fatal(err)
 	}

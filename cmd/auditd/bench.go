@@ -42,7 +42,7 @@ on the same machine.`,
 	l.Flags().IntSliceVar(&o.clients, "clients", []int{1, 4, 16, 64}, "numbers of clients")
 	l.Flags().BoolVar(&o.auditor, "auditor", false, "with the configured auditor")
 	l.Flags().StringVarP(&o.output, "output", "o", "", "also write the measurements to this file, as JSON")
-	c.AddCommand(l, p.benchQualityCommand(), p.benchPaperCommand(), p.benchDiffCommand(), p.benchCompareCommand(), p.benchAuditorCommand())
+	c.AddCommand(l, p.benchReportCommand(), p.benchQualityCommand(), p.benchPaperCommand(), p.benchDiffCommand(), p.benchCompareCommand(), p.benchAuditorCommand(), p.benchIsolationCommand(), p.benchLoadCommand())
 	return c
 }
 

@@ -16,6 +16,7 @@ import (
 	"example.org/auditd/bench/report"
 	"example.org/auditd/escalation"
 	"example.org/auditd/firewall"
+	"example.org/auditd/inference"
 	"example.org/auditd/internal/durable"
 	"example.org/auditd/schema"
 )
@@ -27,6 +28,7 @@ type ablation struct {
 	fields   quality.Fields // of the auditor's report
 	judge    bool           // the auditor judges; otherwise a stand-in allows
 	arbiter  bool           // it means nothing without an arbiter
+	words    bool           // the auditor writes words of its own; only a language model can
 }
 
 // ablations lists them in the order of the paper's tables; the first leaves
@@ -51,6 +53,7 @@ func ablations() []ablation {
 		all("without Φ", phi(escalation.Config{WithoutSurface: true})),
 		all("without u", phi(escalation.Config{WithoutUncertainty: true})),
 		all("decision only", phi(only)),
+		{name: "schema: free form", fields: quality.AllFields, judge: true, words: true},
 		schemas("schema: decision only", quality.DecisionOnly, phi(only)),
 		schemas("schema: + risk", quality.WithRisk, firewall.Ablation{}),
 		schemas("schema: + uncertainty", quality.WithUncertainty, firewall.Ablation{}),
@@ -106,7 +109,7 @@ func (p *program) benchPaper(ctx context.Context, o *paperOptions) error {
 		}
 	}
 	for _, a := range todo {
-		if len(o.only) > 0 && !slices.Contains(o.only, a.name) || a.arbiter && j.arbiter == nil {
+		if len(o.only) > 0 && !slices.Contains(o.only, a.name) || a.arbiter && j.arbiter == nil || a.words && completer(j.auditor) == nil {
 			continue
 		}
 		run, err := p.runAblation(ctx, cfg, j, &a, o)
@@ -142,6 +145,12 @@ func (p *program) benchPaper(ctx context.Context, o *paperOptions) error {
 	return err
 }
 
+// completer is the auditor as a language model; nil when it is none.
+func completer(a inference.Auditor) inference.Completer {
+	c, _ := a.(inference.Completer)
+	return c
+}
+
 // runAblation runs the cases with a part left out, on judges that all parts
 // share.
 func (p *program) runAblation(ctx context.Context, cfg *Config, j *judges, a *ablation, o *paperOptions) (*report.Run, error) {
@@ -153,6 +162,8 @@ func (p *program) runAblation(ctx context.Context, cfg *Config, j *judges, a *ab
 	switch {
 	case !a.judge:
 		own.auditor = quality.Allower{}
+	case a.words:
+		own.auditor = quality.FreeForm(j.auditor, completer(j.auditor))
 	case a.fields < quality.AllFields:
 		own.auditor = quality.Mask(j.auditor, a.fields)
 	}
@@ -166,7 +177,7 @@ func (p *program) runAblation(ctx context.Context, cfg *Config, j *judges, a *ab
 	if o.out != "" {
 		q.out = filepath.Join(o.out, strings.NewReplacer(" ", "-", ":", "", "+", "with", "Φ", "phi").Replace(a.name))
 	}
-	results, err := p.runCases(ctx, b.client, set, &q, run)
+	results, err := p.runCases(ctx, b.client, set, &q, run, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -8,8 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"example.org/auditd/api"
 	"example.org/auditd/bench/cases"
 	"example.org/auditd/bench/quality"
+	"example.org/auditd/firewall"
+	"example.org/auditd/inference"
 	"example.org/auditd/schema"
 )
 
@@ -63,6 +66,13 @@ func (s scripted) Audit(_ context.Context, rec *schema.Record) (schema.Report, s
 	return rep, schema.Usage{Backend: "scripted"}, nil
 }
 
+// Window and Complete: asked for words of its own, it writes prose.
+func (scripted) Window() int { return 8192 }
+
+func (scripted) Complete(context.Context, *inference.Completion) (string, schema.Usage, error) {
+	return "This looks risky to me, I would rather stop it.", schema.Usage{Backend: "scripted"}, nil
+}
+
 // stern is an arbiter that blocks.
 type stern struct{}
 
@@ -105,6 +115,9 @@ func TestEveryAblationChangesTheTrace(t *testing.T) {
 			t.Errorf("%s changes no trace", a.name)
 		}
 	}
+	if free := sums["schema: free form"]; free.Invalid == nil || free.Invalid.Share < .7 || free.PR.All.K > 3 {
+		t.Errorf("free form: invalid %+v, PR %+v", free.Invalid, free.PR.All)
+	}
 	full := sums["full"]
 	if full.Mediated.K == 0 || full.LCR.K == 0 || full.Arbitrated == 0 {
 		t.Fatalf("the script does not use every stage: %+v %+v", full.Mediated, full.LCR)
@@ -131,5 +144,28 @@ func TestEveryAblationChangesTheTrace(t *testing.T) {
 	}
 	if got := sums["large only"].LCR.K; got != len(set)-ruled || ruled > len(set)/4 {
 		t.Errorf("large only: the arbiter sees %d of %d, rules decide %d", got, len(set), ruled)
+	}
+}
+
+// TestJudgeIsNotMeasured: a model does not judge itself.
+func TestJudgeIsNotMeasured(t *testing.T) {
+	home := t.TempDir()
+	p := &program{getenv: func(name string) string { return map[string]string{"HOME": home}[name] }}
+	cfg, err := p.config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &judges{auditor: newScripted(nil), names: []api.ModelInfo{{Role: "auditor"}}, ready: []func() error{func() error { return nil }}}
+	b, err := p.startBench(t.Context(), cfg, firewall.Ablation{}, j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.stop()
+	o := &qualityOptions{judge: InspectorConfig{Backend: "openai", Model: "Scripted:latest", URL: "http://127.0.0.1:9/v1"}}
+	if _, _, err := p.referee(t.Context(), b.client, cfg, o); err == nil || !strings.Contains(err.Error(), "does not judge itself") {
+		t.Errorf("the measured model judges: %v", err)
+	}
+	if judge, _, err := p.referee(t.Context(), b.client, cfg, &qualityOptions{}); judge != nil || err != nil {
+		t.Errorf("without a model: %v", err)
 	}
 }

@@ -16,7 +16,9 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
+	"example.org/auditd/bench"
 	"example.org/auditd/bench/cases"
+	"example.org/auditd/bench/isolation/play"
 	"example.org/auditd/bench/quality"
 	"example.org/auditd/bench/report"
 	"example.org/auditd/client"
@@ -34,6 +36,11 @@ type qualityOptions struct {
 	quick    bool
 	fresh    bool
 	baseline string
+	entries  []string
+	judge    InspectorConfig
+	// isolation also plays the isolation benchmark, a third of it when thirds is
+	// set.
+	isolation, thirds bool
 }
 
 func (p *program) benchQualityCommand() *cobra.Command {
@@ -49,11 +56,16 @@ With --out it writes results.jsonl, report.json, report.md and report.html; a ru
 that was cut off goes on where it stopped.`,
 		RunE: func(c *cobra.Command, _ []string) error { return p.benchQuality(c.Context(), &o) },
 	}
-	c.Flags().StringVar(&o.cases, "cases", "", "directory with case files of your own (*.yaml) in place of the built-in ones")
+	c.Flags().StringVar(&o.cases, "cases", "", "directory with case files of your own in place of the built-in ones: cases and traces (*.yaml), records (*.jsonl, *.jsonl.gz)")
+	c.Flags().StringSliceVar(&o.entries, "entry", nil, "also send every case through these entry points: cli, hook (Claude Code's hook command), mcp (the MCP proxy)")
 	c.Flags().StringVarP(&o.out, "out", "o", "", "directory for results and reports")
 	c.Flags().BoolVar(&o.running, "running", false, "ask the running daemon; its log and its questions then hold the cases too")
 	c.Flags().BoolVar(&o.quick, "quick", false, "ready flows with metadata only")
 	c.Flags().BoolVar(&o.fresh, "fresh", false, "start over where an earlier run left results")
+	c.Flags().StringVar(&o.judge.Model, "judge", "", "a language model that also judges, by a fixed rubric, whether an attack is still actionable; none of those that are measured")
+	c.Flags().StringVar(&o.judge.Backend, "judge-backend", "ollama", "where it runs: ollama, openai or anthropic")
+	c.Flags().StringVar(&o.judge.URL, "judge-url", "", "its server")
+	c.Flags().StringVar(&o.judge.KeyFile, "judge-key-file", "", "a file with its key")
 	c.Flags().StringVar(&o.baseline, "baseline", "", "also write a baseline for bench diff to this file")
 	return c
 }
@@ -69,6 +81,7 @@ func (p *program) benchQuality(ctx context.Context, o *qualityOptions) error {
 	}
 	run := report.Run{Version: version(), Cases: casesName(o.cases, set), Quick: o.quick}
 	var c *client.Client
+	dir := "" // of the daemon that is asked, when it is the benchmark's own
 	if o.running {
 		if c, err = p.client(); err != nil {
 			return err
@@ -80,13 +93,36 @@ func (p *program) benchQuality(ctx context.Context, o *qualityOptions) error {
 			return err
 		}
 		defer b.stop()
+		dir = b.dir
 		c, run.Auditor, run.Arbiter, run.Policy = b.client, b.auditor, cfg.Arbiter.Backend, string(b.d.policies.Policy().Digest())
 	}
-	results, err := p.runCases(ctx, c, set, o, &run)
+	judge, closeJudge, err := p.referee(ctx, c, cfg, o)
+	if err != nil {
+		return err
+	}
+	defer closeJudge()
+	run.Judge = o.judge.Model
+	ways, closeWays, err := p.ways(ctx, o.entries, dir)
+	if err != nil {
+		return err
+	}
+	defer closeWays()
+	run.Entries = o.entries
+	results, err := p.runCases(ctx, c, set, o, &run, judge, ways...)
 	if err != nil {
 		return err
 	}
 	run.Summary, run.Results = quality.Summarise(results), results
+	if !o.running {
+		if run.Allocations, err = p.allocations(ctx, cfg); err != nil {
+			return err
+		}
+	}
+	if o.isolation {
+		if run.Isolation, err = p.isolationRun(ctx, isolationCases(o.thirds), play.Arrangements()); err != nil {
+			return err
+		}
+	}
 	if err := p.writeReports(o.out, &run); err != nil {
 		return err
 	}
@@ -99,6 +135,29 @@ func (p *program) benchQuality(ctx context.Context, o *qualityOptions) error {
 		return p.printJSON(run.Summary)
 	}
 	return report.Markdown(p.stdout, &run)
+}
+
+func (p *program) benchReportCommand() *cobra.Command {
+	var o qualityOptions
+	full := false
+	c := &cobra.Command{
+		Use: "report -o DIR", Short: "Write one report: what the firewall stops, what isolation stops, and what it costs", Args: cobra.NoArgs,
+		Long: `report runs bench quality and bench isolation, and writes both into report.html,
+report.md and report.json. It needs no network; on two cores with the encoder that
+ships it takes a few minutes.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if o.out == "" {
+				return errors.New("--out must name a directory")
+			}
+			o.isolation, o.thirds = true, !full
+			return p.benchQuality(c.Context(), &o)
+		},
+	}
+	c.Flags().StringVarP(&o.out, "out", "o", "", "directory for results and reports")
+	c.Flags().BoolVar(&o.fresh, "fresh", false, "start over where an earlier run left results")
+	c.Flags().BoolVar(&full, "full", false, "all 105 cases of the isolation benchmark; 45 otherwise")
+	c.Flags().StringSliceVar(&o.entries, "entry", nil, "as for bench quality")
+	return c
 }
 
 func readCases(dir string) ([]cases.Case, error) {
@@ -124,6 +183,8 @@ func casesName(dir string, set []cases.Case) string {
 // benchDaemon is a daemon in a temporary directory with a client of it.
 type benchDaemon struct {
 	d       *daemon
+	dir     string
+	symbols int // that a load benchmark has made
 	client  *client.Client
 	auditor string
 	stop    func()
@@ -148,13 +209,13 @@ func (p *program) startBench(ctx context.Context, cfg *Config, a firewall.Ablati
 		}
 	}()
 	own := *cfg
-	own.State, own.Listen, own.Socket, own.ablation = filepath.Join(dir, "state"), "127.0.0.1:0", socketOff, a
+	own.State, own.Listen, own.Socket, own.ablation = filepath.Join(dir, "state"), "127.0.0.1:0", filepath.Join(dir, "socket"), a
 	d, err := newDaemonWith(ctx, &own, p.getenv, slog.New(slog.DiscardHandler), judging)
 	if err != nil {
 		return nil, err
 	}
 	undo = append(undo, func() { d.Close() })
-	listeners, err := httpapi.Listen(own.Listen, "")
+	listeners, err := httpapi.Listen(own.Listen, own.Socket)
 	if err != nil {
 		return nil, err
 	}
@@ -174,17 +235,71 @@ func (p *program) startBench(ctx context.Context, cfg *Config, a firewall.Ablati
 			return nil, hint(fmt.Errorf("the auditor is not ready: %w", err), "`auditd doctor` says what is missing")
 		}
 	}
-	return &benchDaemon{d: d, auditor: d.judges.String(), stop: stop,
+	return &benchDaemon{d: d, dir: dir, auditor: d.judges.String(), stop: stop,
 		client: &client.Client{URL: "http://" + listeners[0].Addr().String(), TokenFile: client.TokenPath(own.State), Timeout: time.Duration(own.Deadline) + 5*time.Second}}, nil
+}
+
+// allocations counts what a decision allocates, with a stand-in for the auditor
+// and the durable log: unlike its time it is nearly the same on every machine.
+func (p *program) allocations(ctx context.Context, cfg *Config) (map[string]float64, error) {
+	b, err := p.startBench(ctx, cfg, firewall.Ablation{}, &judges{auditor: quality.Allower{}})
+	if err != nil {
+		return nil, err
+	}
+	defer b.stop()
+	out := map[string]float64{}
+	n := 0
+	for name, flow := range map[string]func(int) *schema.Flow{
+		"a page of 4 KB":  bench.Sized(4096),
+		"a shell command": func(n int) *schema.Flow { return bench.Mixed(4*n + 2) },
+	} {
+		out[name] = bench.Allocations(func() {
+			n++
+			if d := b.d.firewall.Audit(ctx, flow(n), schema.CredentialHook); d.Action.Stops() {
+				err = fmt.Errorf("count allocations: a flow was stopped (%s)", d.Reason)
+			}
+		})
+	}
+	return out, err
+}
+
+// referee says whether an attack is still actionable in a text.
+type referee = func(context.Context, *cases.Case, string) (bool, error)
+
+// referee opens the judging model. A model that is measured must not judge
+// itself.
+func (p *program) referee(ctx context.Context, c *client.Client, cfg *Config, o *qualityOptions) (_ referee, done func(), err error) {
+	done = func() {}
+	if o.judge.Model == "" {
+		return nil, done, nil
+	}
+	measured, err := c.Models(ctx)
+	if err != nil {
+		return nil, done, err
+	}
+	for _, m := range measured {
+		if m.Role != "inspector" && quality.SameModel(m.Name, o.judge.Model) {
+			return nil, done, fmt.Errorf("--judge: %s is the %s that is measured; a model does not judge itself", oneLine(o.judge.Model, 60), m.Role)
+		}
+	}
+	j := new(judges)
+	model, err := j.openInspector(ctx, &o.judge, cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, done, err
+	}
+	for end := time.Now().Add(time.Duration(cfg.Ollama.LoadTimeout)); model.Ready() != nil && time.Now().Before(end) && ctx.Err() == nil; {
+		time.Sleep(50 * time.Millisecond)
+	}
+	if err := model.Ready(); err != nil {
+		return nil, done, fmt.Errorf("--judge: %w", err)
+	}
+	return quality.Referee(model), func() { j.Close() }, nil
 }
 
 // runCases runs the cases with a progress bar, and keeps results on the disk
 // as they come when there is a place for them.
-func (p *program) runCases(ctx context.Context, c *client.Client, set []cases.Case, o *qualityOptions, run *report.Run) ([]quality.Result, error) {
-	q := quality.Config{Cases: set, Audit: c.Audit, Extra: !o.quick}
-	if !o.quick {
-		q.Event = c.Event
-	}
+func (p *program) runCases(ctx context.Context, c *client.Client, set []cases.Case, o *qualityOptions, run *report.Run, judge referee, ways ...quality.Way) ([]quality.Result, error) {
+	q := quality.Config{Cases: set, Judge: judge, Audit: c.Audit, Event: c.Event, Extra: !o.quick, Ways: ways}
 	if o.out != "" {
 		if err := os.MkdirAll(o.out, 0o755); err != nil {
 			return nil, fmt.Errorf("make the directory for results: %w", err)

@@ -63,6 +63,9 @@ type Config struct {
 	// Proxy stands in front of the providers of agents' models.
 	Proxy ProxyConfig `yaml:"proxy"`
 
+	// Notify tells you of new questions when you look elsewhere; off by default.
+	Notify NotifyConfig `yaml:"notify"`
+
 	// Deadline is the budget of one call, such as 30s. The host's own time-out
 	// must be longer.
 	Deadline Duration `yaml:"deadline"`
@@ -209,6 +212,22 @@ type ProviderConfig struct {
 	ResolveSymbols bool `yaml:"resolve_symbols"`
 }
 
+// NotifyConfig configures notifications. They say how many questions wait, and
+// neither what they are about nor who asks.
+type NotifyConfig struct {
+	// Desktop shows them with notify-send.
+	Desktop bool `yaml:"desktop"`
+	// Webhook is a URL that they are posted to, https unless it is on this
+	// machine. Many services put a secret into it: use webhook_file for those.
+	Webhook string `yaml:"webhook"`
+	// WebhookFile is a file with that URL.
+	WebhookFile string `yaml:"webhook_file"`
+	// TokenFile is a file with a token that is sent along as a bearer token.
+	TokenFile string `yaml:"token_file"`
+	// Form of what is posted: json (title, text, waiting, page) or ntfy.
+	Form string `yaml:"form"`
+}
+
 // Duration is a time span in YAML, such as 30s or 24h.
 type Duration time.Duration
 
@@ -249,7 +268,7 @@ func defaultConfig(getenv func(string) string) Config {
 		Ollama:    OllamaConfig{URL: "http://127.0.0.1:11434", LoadTimeout: Duration(5 * time.Minute)},
 		Deadline:  Duration(30 * time.Second), MaxPayload: schema.DefaultMaxPayload, MaxInFlight: 128,
 		QuestionTTL: Duration(time.Hour), SessionTTL: Duration(10 * time.Minute), KeepTexts: Duration(30 * 24 * time.Hour), KeepSymbols: Duration(90 * 24 * time.Hour),
-		LogLevel: "info", LogFormat: "text",
+		LogLevel: "info", LogFormat: "text", Notify: NotifyConfig{Form: "json"},
 	}
 }
 
@@ -322,6 +341,7 @@ func (c *Config) complete(getenv func(string) string) error {
 		oneOf("inspector.backend", c.Inspector.Backend, "auditor", "off", "ollama", "openai", "anthropic"),
 		oneOf("log_level", c.LogLevel, "debug", "info", "warn", "error"),
 		oneOf("log_format", c.LogFormat, "text", "json"),
+		oneOf("notify.form", c.Notify.Form, "json", "ntfy"),
 	); err != nil {
 		return err
 	}
@@ -357,6 +377,9 @@ func (c *Config) complete(getenv func(string) string) error {
 	}
 	if c.Arbiter.Backend != "off" && c.Arbiter.Model == "" {
 		return errors.New("arbiter.model: must be set")
+	}
+	if c.Notify.Webhook != "" && c.Notify.WebhookFile != "" {
+		return errors.New("notify: webhook and webhook_file are both set; one of them is to be")
 	}
 	if b := c.Inspector.Backend; b != "off" && b != "auditor" && c.Inspector.Model == "" {
 		return errors.New("inspector.model: must be set")

@@ -21,6 +21,7 @@ import (
 	"example.org/auditd/dualview/shell"
 	"example.org/auditd/inference/ollama"
 	"example.org/auditd/inference/onnx"
+	"example.org/auditd/install"
 	"example.org/auditd/policy"
 )
 
@@ -71,6 +72,7 @@ func (p *program) doctor(ctx context.Context) error {
 	d.isolation(ctx)
 	d.state()
 	running := d.daemon(ctx)
+	d.proxy(ctx, running)
 	d.owner()
 	if cfg.Auditor == "onnx" || cfg.Auditor == "cascade" {
 		d.onnx(ctx)
@@ -122,6 +124,27 @@ func (d *doctor) report() error {
 		return fmt.Errorf("%d things would fail", failed)
 	}
 	return nil
+}
+
+// proxy looks at the model proxy, and at what agents were given it.
+func (d *doctor) proxy(ctx context.Context, running bool) {
+	routes := len(install.Routes(installState(d.cfg)))
+	switch address := d.cfg.Proxy.Listen; {
+	case address == off && routes > 0:
+		d.say("model proxy", "failed", fmt.Sprintf("off, and %d base URLs of agents lead to it", routes), "set proxy.listen, or install with --no-model-proxy")
+	case address == off:
+		d.say("model proxy", "warning", "off: what a hook misses reaches the model", "set proxy.listen in the configuration")
+	case !running:
+		d.say("model proxy", "ok", fmt.Sprintf("will answer on %s; %d base URLs of agents lead to it", address, routes), "")
+	default:
+		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", address)
+		if err != nil {
+			d.say("model proxy", "failed", "nothing answers on "+address, "restart the daemon")
+			return
+		}
+		conn.Close()
+		d.say("model proxy", "ok", fmt.Sprintf("%s; %d base URLs of agents lead to it", address, routes), "")
+	}
 }
 
 func (d *doctor) policy() {
@@ -217,6 +240,9 @@ func (d *doctor) daemon(ctx context.Context) bool {
 	d.say("daemon", "ok", "runs, version "+h.Version, "")
 	if h.Version != version() {
 		d.say("version", "warning", "this program is "+version()+", the daemon is "+h.Version, "restart the daemon")
+	}
+	if r, err := c.IsolationRules(ctx); err == nil && r.Edited {
+		d.say("isolation", "warning", "isolation.yaml was edited; what held before still holds", "auditd policy reload, if it was you")
 	}
 	ready, err := c.Ready(ctx)
 	switch {

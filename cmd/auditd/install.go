@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"example.org/auditd/client"
 	"example.org/auditd/credential"
+	"example.org/auditd/httpapi"
 	"example.org/auditd/install"
 )
 
@@ -74,6 +76,7 @@ type installOptions struct {
 	agent    string
 	dryRun   bool
 	command  bool
+	noProxy  bool
 	wait     time.Duration
 }
 
@@ -98,6 +101,7 @@ auditd uninstall, which gives back exactly the bytes that were there.
 The agents are: `+names+`.`, func(ctx context.Context, o *installOptions) error { return p.edit(ctx, o, true) })
 	in.Flags().BoolVar(&o.dryRun, "dry-run", false, "only show what would change")
 	in.Flags().BoolVar(&o.command, "command", false, "Claude Code: command hooks in place of HTTP hooks: no token in the settings, a process for each call")
+	in.Flags().BoolVar(&o.noProxy, "no-model-proxy", false, "leave the agent's base URLs alone; auditd status then never says protected")
 	in.Flags().DurationVar(&o.wait, "wait", 0, "how long a call that needs your approval waits for it before it is denied")
 	out := one("uninstall", "Take auditd out of an agent's configuration", `uninstall gives back the settings that were there before, byte for byte. Where you
 have edited them since, it takes out what is auditd's and leaves the rest.`, func(ctx context.Context, o *installOptions) error { return p.edit(ctx, o, false) })
@@ -114,6 +118,23 @@ seen is kept; auditd status says "protected" only after this passed.`, p.verify)
 
 // installState is where backups and records of installations lie.
 func installState(cfg *Config) string { return filepath.Join(cfg.State, "install") }
+
+// protection says for the page which agents are installed in, and what the last
+// canary saw.
+func protection(state string) []httpapi.Protected {
+	var out []httpapi.Protected
+	for _, r := range install.Records(state) {
+		p := httpapi.Protected{Agent: r.Agent, Title: r.Title, Installed: r.Installed, Changed: r.Changed, Open: r.Open, Paths: []httpapi.Path{}}
+		if r.Verified != nil {
+			p.Tried, p.Version = &r.Verified.Time, r.Verified.Version
+			for _, c := range r.Verified.Checks {
+				p.Paths = append(p.Paths, httpapi.Path{Name: c.Name, Passed: c.Passed})
+			}
+		}
+		out = append(out, p)
+	}
+	return out
+}
 
 // guarded returns what installing works on.
 func (p *program) guarded(o *installOptions) (guarded, *client.Client, string, error) {
@@ -144,9 +165,17 @@ func (p *program) guarded(o *installOptions) (guarded, *client.Client, string, e
 		return nil, nil, "", fmt.Errorf("--wait must be 0 to %s", most)
 	}
 	timeout := time.Duration(cfg.Deadline) + hookMargin
+	base := ""
+	if cfg.Proxy.Listen != off && !o.noProxy {
+		secret, err := credential.HookToken(proxyTokenPath(cfg))
+		if err != nil {
+			return nil, nil, "", err
+		}
+		base = "http://" + cfg.Proxy.Listen + "/" + secret
+	}
 	if o.name == "openclaw" {
 		c := &install.OpenClaw{Settings: settings, State: installState(cfg), URL: "http://" + cfg.Listen, TokenFile: client.TokenPath(cfg.State),
-			Timeout: timeout, Wait: o.wait, Beats: daemon.Heartbeats, Now: time.Now}
+			Timeout: timeout, Wait: o.wait, Proxy: base, Beats: daemon.Heartbeats, Now: time.Now}
 		if cfg.Socket != socketOff {
 			c.Socket = cfg.Socket
 		}
@@ -158,7 +187,7 @@ func (p *program) guarded(o *installOptions) (guarded, *client.Client, string, e
 	}
 	return &install.ClaudeCode{
 		Settings: settings, State: installState(cfg), URL: "http://" + cfg.Listen, Token: token, Binary: self,
-		Timeout: timeout, Wait: o.wait, Command: o.command, Now: time.Now,
+		Timeout: timeout, Wait: o.wait, Command: o.command, Proxy: base, Upstream: p.getenv("ANTHROPIC_BASE_URL"), Now: time.Now,
 	}, daemon, token, nil
 }
 
@@ -179,7 +208,7 @@ func (p *program) edit(ctx context.Context, o *installOptions, in bool) error {
 	w := p.painter(p.stdout)
 	switch {
 	case o.dryRun:
-		w.printf("%s", strings.ReplaceAll(change.Diff(), token, "ah_…"))
+		w.printf("%s", hideTokens(change.Diff(), token))
 	case in && !change.Changes():
 		w.printf("Already installed in %s; nothing was changed.\n", change.Path)
 	case in:
@@ -200,6 +229,14 @@ func (p *program) edit(ctx context.Context, o *installOptions, in bool) error {
 		w.printf("Restart the daemon, so that agents cannot edit these settings either, and a running %s.\nNext: `auditd verify %s` tries it.\n", agents[o.name].title, o.name)
 	}
 	return nil
+}
+
+// proxyTokens are what base URLs of the model proxy hold.
+var proxyTokens = regexp.MustCompile(`(http://[^/"\s]+/)[^/"\s]+(/agent-)`)
+
+// hideTokens takes the credentials out of a diff that is shown.
+func hideTokens(diff, token string) string {
+	return proxyTokens.ReplaceAllString(strings.ReplaceAll(diff, token, "ah_…"), "${1}…$2")
 }
 
 // agentProgram finds the agent's program; empty when there is none.

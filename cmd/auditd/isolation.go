@@ -55,7 +55,7 @@ func openIsolation(ctx context.Context, d *daemon, secrets func(string) [][2]int
 		return nil, err
 	}
 	iso.policy.Store(p)
-	rules := &isolate.Rules{Path: iso.path, Ask: d.queue.Ask, Redeem: d.queue.Redeem, Changed: iso.reload, Now: time.Now}
+	rules := &isolate.Rules{Path: iso.path, Ask: d.queue.Ask, Redeem: d.queue.Redeem, Changed: iso.reload, InForce: func() bool { r, err := iso.IsolationRules(ctx); return err == nil && !r.Edited }, Now: time.Now}
 	cfg := isolate.Config{Rules: rules, Firewall: d.firewall, Deadline: time.Duration(d.cfg.Deadline), MaxBody: d.cfg.MaxPayload, Now: time.Now, Logger: d.logger}
 	if cfg.Mediator, err = iso.mediator(ctx, d, secrets, getenv("HOME")); err != nil {
 		cfg.Mediator, cfg.Missing = nil, err.Error()
@@ -160,6 +160,28 @@ func (iso *isolation) reload() error {
 		iso.views.Reapply()
 	}
 	return nil
+}
+
+// IsolationRules compares the file with what is in force. An edit by hand does not
+// hold by itself: an agent runs as the owner's user and might have made it.
+func (iso *isolation) IsolationRules(context.Context) (*api.IsolationRules, error) {
+	r := &api.IsolationRules{Digest: iso.policy.Load().Digest()}
+	p, err := loadIsolation(iso.path)
+	switch {
+	case err != nil:
+		r.Edited, r.Problem = true, oneLine(strings.ReplaceAll(err.Error(), "\n", "; "), 300)
+	case p.Digest() != r.Digest:
+		r.Edited = true
+	}
+	return r, nil
+}
+
+// Reload puts the file into force.
+func (iso *isolation) Reload(ctx context.Context) (*api.IsolationRules, error) {
+	if err := iso.reload(); err != nil {
+		return iso.IsolationRules(ctx) // says why
+	}
+	return iso.IsolationRules(ctx)
 }
 
 // loadIsolation reads the owner's rules of isolation; without a file the shipped

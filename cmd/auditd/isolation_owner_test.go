@@ -16,6 +16,7 @@ import (
 	"example.org/auditd/client"
 	"example.org/auditd/credential"
 	"example.org/auditd/schema"
+	"example.org/auditd/sqlite"
 )
 
 const testPassphrase = "correct horse battery"
@@ -107,6 +108,71 @@ func TestOwnerOfAnIsolatedAgent(t *testing.T) {
 	}
 }
 
+// TestOwnerSettles: what an agent wrote that did not land is listed, shown and
+// settled, in a terminal too.
+func TestOwnerSettles(t *testing.T) {
+	x := newIsolatedHost(t, "isolate")
+	if err := credential.SetPassphrase(filepath.Join(x.home.dir, "c", "auditd", "owner.json"), testPassphrase, "test", time.Now(), false); err != nil {
+		t.Fatal(err)
+	}
+	x.home.start(t, "serve")
+	attack := x.corpus.Text(200)
+	s := x.symbol(x.fetch("https://a.test/", attack), "text")
+	clash := func(n string) {
+		t.Helper()
+		x.save("a.md", "one\ntwo\nthree\n")
+		x.call("write", object{"path": "a.md", "content": "one\nagent " + n + " " + s + "\nthree\n"}, func(p object) any {
+			if err := os.WriteFile(filepath.Join(x.root, "a.md"), []byte("one\nperson "+n+"\nthree\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(p["path"].(string), []byte(p["content"].(string)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			return object{"content": textBlocks("wrote"), "details": object{"changed": true}}
+		})
+	}
+	clash("1")
+	owner := x.owner()
+	views, err := owner.Views(t.Context())
+	if err != nil || len(views) != 1 {
+		t.Fatal(views, err)
+	}
+	list, err := owner.ViewConflicts(t.Context(), views[0].ID)
+	if err != nil || len(list) != 1 || list[0].ID == "" {
+		t.Fatalf("%+v %v", list, err)
+	}
+	both, err := owner.ViewConflict(t.Context(), views[0].ID, list[0].ID)
+	if err != nil || both.Now == nil || agentText(both.Now) != "one\nperson 1\nthree\n" || both.Lost == nil || *both.Lost != "one\nagent 1 "+s+"\nthree\n" {
+		t.Fatalf("%+v %v", both, err)
+	}
+	if _, err := owner.ViewSettle(t.Context(), views[0].ID, list[0].ID, &api.ViewSettle{Take: "agent", Agent: strings.Repeat("0", 40)}); err == nil {
+		t.Error("it is settled over another version")
+	}
+	at := func(code int, want string, args ...string) {
+		t.Helper()
+		p := x.home.sits(t, append([]string{"view", "--dir", x.root}, args...)...)
+		p.sees("Owner's passphrase: ")
+		p.types(testPassphrase + "\r")
+		if got := p.ends(code); !strings.Contains(got, want) || strings.Contains(got, attack) {
+			t.Errorf("%v: %q", args, got)
+		}
+	}
+	at(0, "agent 1 "+s, "conflicts", list[0].ID)
+	at(0, "the agent's version is in your file", "settle", list[0].ID, "agent")
+	if got := x.human("a.md"); got != "one\nagent 1 "+attack+"\nthree\n" {
+		t.Errorf("the file: %q", got)
+	}
+	clash("2")
+	if list, err = owner.ViewConflicts(t.Context(), views[0].ID); err != nil || len(list) != 1 {
+		t.Fatalf("%+v %v", list, err)
+	}
+	at(1, "take must be mine, agent or text", "settle", list[0].ID, "theirs")
+	at(0, "your version stays", "settle", list[0].ID, "mine")
+	if got := x.human("a.md"); got != "one\nperson 2\nthree\n" {
+		t.Errorf("the file: %q", got)
+	}
+}
+
 // TestSecretsAreSymbols: a credential in a file is a symbol that goes nowhere.
 func TestSecretsAreSymbols(t *testing.T) {
 	x := newIsolatedHost(t, "isolate")
@@ -125,6 +191,21 @@ func TestSecretsAreSymbols(t *testing.T) {
 	}
 	if out := x.event(schema.Event{Phase: schema.PhaseMessageOut, Text: "It is " + s}); out.Text == nil || strings.Contains(*out.Text, key) || strings.Contains(*out.Text, s) {
 		t.Errorf("a message: %+v", out)
+	}
+	// One that came from outside first is known when it is met in a file, and still
+	// a secret.
+	key = "ghp_" + "zY8xW6vU4tS2rQ0pO9nM7lK5jI3hG1fE2dC4"
+	x.fetch("https://a.test/", key)
+	if err := os.WriteFile(filepath.Join(x.root, "copied"), []byte("token = "+key+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got = x.detail(x.read("copied"), "content")
+	if !strings.Contains(got, "symu") {
+		t.Fatalf("the model reads %q", got)
+	}
+	s = got[strings.Index(got, "symu"):][:37]
+	if out := x.event(schema.Event{Phase: schema.PhaseMessageOut, Text: "It is " + s}); out.Text == nil || strings.Contains(*out.Text, key) || strings.Contains(*out.Text, s) {
+		t.Errorf("a message with a secret that was met again: %+v", out)
 	}
 	if got := x.exec("RESTRICTED=1 cat settings"); strings.Contains(got, key) {
 		t.Errorf("AgentShell shows %s", got)
@@ -253,6 +334,35 @@ func TestEveryIsolationFailureWithholds(t *testing.T) {
 				t.Fatal(err)
 			}
 			e.Phase, e.Tool, e.Params, e.Result, e.DeadlineMS = schema.PhaseBeforeTool, "read", []byte(`{"path":"x"}`), nil, 400
+			return t.Context()
+		}},
+		"values cannot be written": {"", func(t *testing.T, d *daemon, e *schema.Event) context.Context {
+			// Large values are files: one lies where their directory was.
+			values := filepath.Join(d.cfg.State, "dualview", "values")
+			if err := os.RemoveAll(values); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(values, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			e.Result = []byte(`{"content":[{"type":"text","text":"` + strings.Repeat(raw+" ", 10_000) + `"}]}`)
+			return t.Context()
+		}},
+		"database locked": {"", func(t *testing.T, d *daemon, e *schema.Event) context.Context {
+			other, err := sqlite.Open(filepath.Join(d.cfg.State, "auditd.db"), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { other.Close() })
+			c, err := other.Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Close() })
+			if _, err := c.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
+				t.Fatal(err)
+			}
+			e.DeadlineMS = 1000
 			return t.Context()
 		}},
 		"bad event": {"", func(t *testing.T, d *daemon, e *schema.Event) context.Context {

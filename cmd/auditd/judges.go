@@ -27,6 +27,10 @@ import (
 // this machine is auditd's own, which agents must not touch.
 func newChecker(p *policy.Policy, cfg *Config, getenv func(string) string) (*precheck.Checker, error) {
 	n, _ := strconv.Atoi(cfg.Listen[strings.LastIndexByte(cfg.Listen, ':')+1:]) // 0, chosen by the system, leaves the default
+	var proxyPort int
+	if cfg.Proxy.Listen != off {
+		proxyPort, _ = strconv.Atoi(cfg.Proxy.Listen[strings.LastIndexByte(cfg.Proxy.Listen, ':')+1:])
+	}
 	protected := append([]string{cfg.State, configDir(getenv), cacheDir(getenv)}, install.Files(installState(cfg))...)
 	if cfg.Socket != socketOff {
 		protected = append(protected, cfg.Socket)
@@ -41,7 +45,7 @@ func newChecker(p *policy.Policy, cfg *Config, getenv func(string) string) (*pre
 	}
 	return precheck.New(precheck.Config{
 		LoopbackPorts: p.LoopbackPorts(), Workspaces: p.Workspaces(), Recipients: p.Recipients(), Domains: p.Domains(),
-		Home: home, Protected: protected, Guarded: guarded, Port: n,
+		Home: home, Protected: protected, Guarded: guarded, Port: n, ProxyPort: proxyPort,
 	})
 }
 

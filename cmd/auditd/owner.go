@@ -202,9 +202,10 @@ func (p *program) loginCommand() *cobra.Command {
 }
 
 func (p *program) pendingCommand() *cobra.Command {
-	full := false
+	var full, watch bool
 	c := &cobra.Command{
 		Use: "pending", Short: "List what waits for you", GroupID: "decide", Args: cobra.NoArgs,
+		Long: "pending lists the questions that wait for an answer; --watch goes on with those that come, and says when one no longer waits. With --json and --watch each new question is one line.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			get := func() (*client.Client, error) { return p.client() }
 			if full {
@@ -215,10 +216,12 @@ func (p *program) pendingCommand() *cobra.Command {
 				return err
 			}
 			list, err := cl.Pending(c.Context())
-			if err != nil {
+			switch {
+			case err != nil:
 				return err
-			}
-			if p.jsonOut {
+			case watch:
+				return p.watchPending(c.Context(), cl, list)
+			case p.jsonOut:
 				return p.printJSON(api.Questions{Questions: list})
 			}
 			p.painter(p.stdout).questions(list)
@@ -226,7 +229,54 @@ func (p *program) pendingCommand() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&full, "full", false, "show the payloads; asks for the passphrase")
+	c.Flags().BoolVarP(&watch, "watch", "w", false, "go on with what comes")
 	return c
+}
+
+// watchEvery is how often watching asks: a local call that costs next to
+// nothing, and less than a person notices.
+const watchEvery = time.Second
+
+// watchPending shows list and then what changes, until ctx ends.
+func (p *program) watchPending(ctx context.Context, cl *client.Client, list []schema.Question) error {
+	o := p.painter(p.stdout)
+	shown := map[string]bool{}
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		still := map[string]bool{}
+		for i := range list {
+			q := &list[i]
+			still[q.ID] = true
+			switch {
+			case shown[q.ID]:
+			case p.jsonOut:
+				if err := p.printJSON(q); err != nil {
+					return err
+				}
+			default:
+				o.question(q)
+			}
+		}
+		for id := range shown {
+			if !still[id] && !p.jsonOut {
+				o.printf("%s\n\n", o.paint(dim, id+" no longer waits."))
+			}
+		}
+		shown = still
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		var err error
+		if list, err = cl.Pending(ctx); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+	}
 }
 
 func (o *painter) questions(list []schema.Question) {

@@ -47,9 +47,39 @@ agent would read it under the rules in force. Nothing is kept.`,
 		test,
 		&cobra.Command{Use: "dry-run FILE [DIR]", Short: "Say which files of a directory another isolation.yaml would hide or show", Args: cobra.RangeArgs(1, 2),
 			RunE: func(_ *cobra.Command, args []string) error { return p.policyDryRun(args) }},
+		&cobra.Command{Use: "reload", Short: "Put an edited isolation.yaml into force; asks for the passphrase", Args: cobra.NoArgs,
+			Long: `reload lets the running daemon follow isolation.yaml as it is now. An edit does not
+hold by itself before the next start: an agent runs as your user and could have
+made it.`,
+			RunE: func(c *cobra.Command, _ []string) error { return p.policyReload(c.Context()) }},
 		p.policyApplyCommand(), p.policyHistoryCommand(), p.policyUndoCommand(),
 	)
 	return c
+}
+
+func (p *program) policyReload(ctx context.Context) error {
+	cfg, err := p.config()
+	if err != nil {
+		return err
+	}
+	if _, err := loadIsolation(cfg.isolationFile); err != nil {
+		return err
+	}
+	owner, err := p.owner(ctx)
+	if err != nil {
+		return err
+	}
+	r, err := owner.ReloadRules(ctx)
+	switch {
+	case err != nil:
+		return err
+	case r.Problem != "":
+		return fmt.Errorf("the rules that held still hold: %s", r.Problem)
+	case p.jsonOut:
+		return p.printJSON(r)
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s is in force\n", cfg.isolationFile)
+	return err
 }
 
 func (p *program) policyCheck(args []string) error {

@@ -10,12 +10,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"example.org/auditd/credential"
+	"example.org/auditd/install"
 	"example.org/auditd/modelproxy"
 	"example.org/auditd/schema"
 )
@@ -70,6 +72,16 @@ func (c *Config) completeProxy() error {
 	return nil
 }
 
+// providers are those of the configuration, and those that agents asked before
+// auditd was installed in them.
+func (c *Config) providers() []ProviderConfig {
+	out := slices.Clone(c.Proxy.Providers)
+	for _, r := range install.Routes(installState(c)) {
+		out = append(out, ProviderConfig{Name: r.Name, API: r.API, URL: r.URL, Host: r.Host, Hooks: true, TrustInstructions: true, OwnerTexts: r.OwnerTexts})
+	}
+	return out
+}
+
 func proxyTokenPath(cfg *Config) string { return filepath.Join(cfg.State, "proxy.token") }
 
 // newProxy makes the proxy of a configuration.
@@ -78,7 +90,7 @@ func newProxy(cfg *Config, getenv func(string) string, c modelproxy.Config) (*mo
 	if c.Token, err = credential.HookToken(proxyTokenPath(cfg)); err != nil {
 		return nil, fmt.Errorf("the proxy's token: %w", err)
 	}
-	for _, x := range cfg.Proxy.Providers {
+	for _, x := range cfg.providers() {
 		c.Providers = append(c.Providers, modelproxy.Provider{Name: x.Name, API: x.API, URL: x.URL, Host: x.Host, Key: keyOf(x, getenv), Hooks: x.Hooks,
 			OwnerTexts: x.OwnerTexts, TrustInstructions: x.TrustInstructions, ResolveSymbols: x.ResolveSymbols})
 	}

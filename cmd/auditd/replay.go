@@ -17,6 +17,7 @@ import (
 
 	"example.org/auditd/auditlog"
 	"example.org/auditd/firewall"
+	"example.org/auditd/httpapi"
 	"example.org/auditd/internal/durable"
 	"example.org/auditd/policy"
 	"example.org/auditd/replay"
@@ -157,6 +158,50 @@ func replayPolicy(path, thresholds string) (*policy.Policy, error) {
 		return nil, fmt.Errorf("--thresholds %s: %w", thresholds, err)
 	}
 	return pol, nil
+}
+
+// replay audits what the daemon's own log has again, for the page. It shares
+// the auditor with live flows and asks it one thing at a time.
+func (d *daemon) replay(ctx context.Context, r *httpapi.ReplayRequest, progress func(done, of int)) (*replay.Report, error) {
+	pol := d.policies.Policy()
+	if r.Policy != "" {
+		var err error
+		if pol, err = policy.Parse([]byte(r.Policy)); err != nil {
+			return nil, err
+		}
+	}
+	fw, err := replayFirewall(d.cfg, pol, d.judges, d.getenv)
+	if err != nil {
+		return nil, err
+	}
+	var records []replay.Recorded
+	flows := 0
+	for i := d.log.Size() - 1; i >= 0 && flows < r.Limit; i-- {
+		rec, err := d.log.Get(i)
+		if err != nil {
+			return nil, err
+		}
+		if rec.Time.Before(r.Since) || ctx.Err() != nil {
+			break
+		}
+		if rec.Decision == nil || rec.Flow == nil {
+			continue
+		}
+		v, err := d.log.Value(rec)
+		if err != nil {
+			v = nil // damaged: verification reports it, and it counts as gone here
+		}
+		records = append(records, replay.Recorded{Record: rec, Value: v})
+		flows++
+	}
+	slices.Reverse(records)
+	done := 0
+	return replay.Run(ctx, records, replay.Config{Limit: r.Limit, Audit: func(ctx context.Context, fl *schema.Flow) schema.Decision {
+		out := fw.Audit(ctx, fl, schema.CredentialHook)
+		done++
+		progress(done, flows)
+		return out
+	}})
 }
 
 // replayFirewall decides as the daemon does, but asks nobody and keeps nothing.

@@ -7,12 +7,14 @@ import (
 	"log/slog"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"example.org/auditd/client"
+	"example.org/auditd/dualview/mediate"
 	"example.org/auditd/httpapi"
 	"example.org/auditd/schema"
 )
@@ -95,7 +97,21 @@ func (p *program) serve(ctx context.Context) error {
 func (d *daemon) event(ctx context.Context, e *schema.Event, cred schema.Credential) schema.Outcome {
 	o := d.decide(ctx, e, cred)
 	d.memory.Heard(e, o)
+	if e.Phase == schema.PhaseBootstrap && e.Origin == mediate.OriginPrompt && e.Text == "" && !o.Action.Stops() && d.proxied(e.Host) {
+		// Its requests then say whose they are, and that its plugin was at work.
+		text := d.memory.Marker(e.Host, e.Session)
+		if o.Text != nil && *o.Text != "" {
+			text = *o.Text + "\n\n" + text
+		}
+		o.Action, o.Text = schema.RewriteAndContinue, &text
+	}
 	return o
+}
+
+// proxied reports whether a host's requests to its model are expected at the
+// model proxy.
+func (d *daemon) proxied(host string) bool {
+	return slices.ContainsFunc(d.cfg.providers(), func(x ProviderConfig) bool { return x.Host == host && x.Hooks })
 }
 
 // decide answers an event by the mode that the policy gives its agent.

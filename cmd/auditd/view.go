@@ -23,9 +23,9 @@ func (p *program) viewCommand() *cobra.Command {
 		Long: `view lists the workspaces of which isolated agents see a tree of their own, in
 which untrusted content is symbols. Every change is kept: log lists the states of
 the workspace that --dir lies in, diff shows what one changed, show prints a file
-of one, revert brings your files back to one, and conflicts lists what an agent
-wrote that did not land because you were faster. All but log ask for the
-passphrase.`,
+of one, revert brings your files back to one, conflicts lists what an agent wrote
+that did not land because you were faster, and settle ends such a conflict. All
+but log ask for the passphrase.`,
 		RunE: func(c *cobra.Command, _ []string) error { return p.listViews(c.Context()) }}
 	c.PersistentFlags().StringVar(&dir, "dir", "", "a directory of the workspace (default: this one)")
 	owned := func(f func(ctx context.Context, cl *client.Client, id string, args []string) error) func(*cobra.Command, []string) error {
@@ -63,8 +63,20 @@ passphrase.`,
 				}
 				return p.reverted(r)
 			})},
-		&cobra.Command{Use: "conflicts", Short: "List what agents wrote that did not land", Args: cobra.NoArgs,
-			RunE: owned(func(ctx context.Context, cl *client.Client, id string, _ []string) error {
+		&cobra.Command{Use: "settle ID mine|agent", Short: "End a conflict: your version stays, or the agent's is written", Args: cobra.ExactArgs(2), ValidArgs: []string{"mine", "agent"},
+			Long: "settle ends a conflict. With mine your file stays as it is; with agent what the agent wrote is put in its place. One text of both is made in the page.",
+			RunE: owned(func(ctx context.Context, cl *client.Client, id string, args []string) error {
+				return p.settle(ctx, cl, id, args[0], args[1])
+			})},
+		&cobra.Command{Use: "conflicts [ID]", Short: "List what agents wrote that did not land, or show one with both versions", Args: cobra.MaximumNArgs(1),
+			RunE: owned(func(ctx context.Context, cl *client.Client, id string, args []string) error {
+				if len(args) == 1 {
+					both, err := cl.ViewConflict(ctx, id, args[0])
+					if err != nil {
+						return err
+					}
+					return p.viewBoth(both)
+				}
 				list, err := cl.ViewConflicts(ctx, id)
 				if err != nil {
 					return err
@@ -190,7 +202,72 @@ func (p *program) viewConflicts(list []api.ViewConflict) error {
 		return p.printJSON(api.ViewConflicts{Conflicts: list})
 	}
 	for _, c := range list {
-		fmt.Fprintf(p.stdout, "%s  %s: %s\n", c.Time.Local().Format(time.DateTime), oneLine(c.Path, 200), oneLine(c.Reason, 200))
+		fmt.Fprintf(p.stdout, "%s  %s  %s: %s\n", c.ID, c.Time.Local().Format(time.DateTime), oneLine(c.Path, 200), oneLine(c.Reason, 200))
 	}
+	return nil
+}
+
+// agentText is a file as its agent reads it: symbols in place of what they stand
+// for.
+func agentText(f *api.ViewSides) string {
+	var b strings.Builder
+	for _, x := range f.Pieces {
+		b.WriteString(x.Symbol + x.Text) // one of them is empty
+	}
+	return b.String()
+}
+
+// viewBoth prints both versions of a conflict, as the agent reads them.
+func (p *program) viewBoth(b *api.ViewBoth) error {
+	if p.jsonOut {
+		return p.printJSON(b)
+	}
+	if err := p.viewConflicts([]api.ViewConflict{b.ViewConflict}); err != nil {
+		return err
+	}
+	o := p.painter(p.stdout)
+	o.heading("yours", "as it is now")
+	switch {
+	case b.Now == nil:
+		o.printf("(there is no such file)\n")
+	case b.Now.Unshown != "":
+		o.printf("(not shown: %s)\n", b.Now.Unshown)
+	default:
+		if err := p.printText(agentText(b.Now), nil); err != nil {
+			return err
+		}
+	}
+	o.heading("the agent's", "")
+	if b.Lost == nil {
+		o.printf("(it can't be shown)\n")
+		return nil
+	}
+	return p.printText(*b.Lost, nil)
+}
+
+// settle ends a conflict by the file as it is now.
+func (p *program) settle(ctx context.Context, cl *client.Client, id, conflict, take string) error {
+	both, err := cl.ViewConflict(ctx, id, conflict)
+	if err != nil {
+		return err
+	}
+	s := &api.ViewSettle{Take: take}
+	if both.Now != nil {
+		s.Agent = both.Now.Agent
+	}
+	r, err := cl.ViewSettle(ctx, id, conflict, s)
+	if err != nil {
+		return err
+	}
+	if p.jsonOut {
+		return p.printJSON(r)
+	}
+	if len(r.Conflicts) > 0 {
+		if err := p.viewConflicts(r.Conflicts); err != nil {
+			return err
+		}
+		return errors.New("it did not land; your file is as it was")
+	}
+	fmt.Fprintf(p.stdout, "Settled: %s.\n", map[bool]string{true: "your version stays", false: "the agent's version is in your file"}[take == "mine"])
 	return nil
 }

@@ -131,11 +131,16 @@ func newDaemonWith(ctx context.Context, cfg *Config, getenv func(string) string,
 		Policies:   d.policies,
 		Thresholds: func() escalation.Thresholds { return d.policies.Policy().Thresholds() },
 		Storage:    func() []httpapi.Stored { return storage(cfg.State) },
+		Replay:     d.replay,
+		Protection: func() []httpapi.Protected { return protection(installState(cfg)) },
 		Verify:     func() (auditlog.Summary, error) { return auditlog.Verify(cfg.State) },
 		Keeper:     d.keeper, Registry: registry, Logger: logger, Version: version(),
 		MaxPayload: cfg.MaxPayload, MaxInFlight: cfg.MaxInFlight, Deadline: time.Duration(cfg.Deadline),
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := d.openNotifier(ctx); err != nil {
 		return nil, err
 	}
 	go d.housekeep(ctx)

@@ -19,6 +19,9 @@ func (b *batch) candidates(dirty map[watched]bool, all bool) ([]string, error) {
 			return nil, err
 		}
 	}
+	if b.fresh {
+		clear(dirty) // everything is new
+	}
 	for d := range dirty {
 		if err := b.add(set, d); err != nil {
 			return nil, err
@@ -139,6 +142,10 @@ func (b *batch) lookAtAll(set map[string]bool) error {
 		})
 		if err != nil {
 			return err
+		}
+		if side == agentSide {
+			delete(seen, ".")
+			b.fresh = len(seen) == 0 && len(byPath[humanSide]) == 0
 		}
 		for path, k := range byPath[side] {
 			if !seen[path] && [2]string{k.human, k.agent}[side] != "" {

@@ -66,12 +66,14 @@ type change struct {
 	path    string
 	mode    string // 100644, 100755 or 120000
 	content []byte
+	id      string // of the content, where it is known
 	gone    bool
 }
 
 // commit records the changes of some branches, all in one process.
 func (h *history) commit(ctx context.Context, message string, when time.Time, branches map[string][]change) error {
-	args := []string{"fast-import", "--quiet", "--done", "--date-format=raw", "--force"}
+	// Speed counts for more than the size of a history that is thrown away.
+	args := []string{"-c", "core.compression=1", "fast-import", "--quiet", "--done", "--date-format=raw", "--force"}
 	c := h.command(ctx, args...)
 	stdin, err := c.StdinPipe()
 	if err != nil {
@@ -83,6 +85,7 @@ func (h *history) commit(ctx context.Context, message string, when time.Time, br
 		return fmt.Errorf("record history: %w", err)
 	}
 	w := bufio.NewWriterSize(stdin, 1<<20)
+	sent := map[string]bool{}
 	for _, branch := range []string{"human", "agent", "conflicts"} {
 		changes := branches[branch]
 		if len(changes) == 0 {
@@ -96,6 +99,13 @@ func (h *history) commit(ctx context.Context, message string, when time.Time, br
 			if ch.gone {
 				fmt.Fprintf(w, "D %s\n", quotePath(ch.path))
 				continue
+			}
+			if sent[ch.id] { // most files are the same on both sides
+				fmt.Fprintf(w, "M %s %s %s\n", ch.mode, ch.id, quotePath(ch.path))
+				continue
+			}
+			if ch.id != "" {
+				sent[ch.id] = true
 			}
 			fmt.Fprintf(w, "M %s inline %s\ndata %d\n", ch.mode, quotePath(ch.path), len(ch.content))
 			w.Write(ch.content)

@@ -13,10 +13,10 @@ import (
 func (b *batch) note(base *entry, h, a look) {
 	b.record(*base, h, a)
 	if h.kind != directory && base.humanID != h.id && !h.large {
-		b.history["human"] = append(b.history["human"], change{path: base.path, mode: gitMode(h), content: h.content})
+		b.history["human"] = append(b.history["human"], change{path: base.path, mode: gitMode(h), content: h.content, id: h.id})
 	}
 	if a.kind != absent && a.kind != directory && base.agentID != a.id && !a.large {
-		b.history["agent"] = append(b.history["agent"], change{path: base.agent, mode: gitMode(a), content: a.content})
+		b.history["agent"] = append(b.history["agent"], change{path: base.agent, mode: gitMode(a), content: a.content, id: a.id})
 	}
 	if h.kind == file && len(base.segs) > 0 {
 		b.held = append(b.held, symbolsOf(base.segs)...)
@@ -102,8 +102,13 @@ func (b *batch) finishTx(tx *sql.Tx) error {
 			return err
 		}
 	}
+	trust, err := tx.PrepareContext(b.ctx, `INSERT OR IGNORE INTO fileview_trusted (blob) VALUES (?)`)
+	if err != nil {
+		return err
+	}
+	defer trust.Close()
 	for _, id := range b.trusted {
-		if _, err := tx.ExecContext(b.ctx, `INSERT OR IGNORE INTO fileview_trusted (blob) VALUES (?)`, id); err != nil {
+		if _, err := trust.ExecContext(b.ctx, id); err != nil {
 			return err
 		}
 	}

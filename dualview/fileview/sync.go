@@ -3,6 +3,8 @@ package fileview
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"example.org/auditd/dualview"
@@ -56,10 +58,14 @@ type batch struct {
 	trusted  []string
 	conflict []Conflict
 	held     []dualview.Symbol
+	fresh    bool // nothing is recorded, and the agent's tree is empty
 }
 
 func (w *Workspace) sync(ctx context.Context, message string) (*Report, error) {
 	if err := w.store.settle(ctx); err != nil {
+		return nil, err
+	}
+	if err := w.unfinished(ctx); err != nil {
 		return nil, err
 	}
 	b := &batch{Workspace: w, ctx: ctx, history: map[string][]change{}, save: map[string]*entry{}, drop: map[string]bool{}}
@@ -67,6 +73,11 @@ func (w *Workspace) sync(ctx context.Context, message string) (*Report, error) {
 	paths, err := b.candidates(dirty, all)
 	if err != nil {
 		return nil, err
+	}
+	if b.fresh {
+		if paths, err = b.first(paths); err != nil {
+			return nil, err
+		}
 	}
 	var gone []string
 	for _, p := range paths { // parents before children
@@ -86,6 +97,11 @@ func (w *Workspace) sync(ctx context.Context, message string) (*Report, error) {
 	}
 	if err := b.finish(message); err != nil {
 		return nil, err
+	}
+	if b.fresh {
+		if err := os.Remove(filepath.Join(b.dir, openingFile)); err != nil {
+			return nil, fmt.Errorf("end the opening of a workspace: %w", bare(err))
+		}
 	}
 	return &b.report, nil
 }

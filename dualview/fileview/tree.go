@@ -53,14 +53,10 @@ func lookAt(tree *os.Root, path string, read bool) (look, error) {
 	if err != nil {
 		return look{}, fmt.Errorf("look at a file: %w", bare(err))
 	}
-	l := look{perm: st.Mode().Perm(), size: st.Size()}
-	sys, ok := st.Sys().(*syscall.Stat_t)
-	if !ok {
-		return look{}, errors.New("look at a file: this system does not say enough about it")
+	l, sys, err := lookOf(st)
+	if err != nil {
+		return look{}, err
 	}
-	l.ctime = time.Unix(sys.Ctim.Sec, sys.Ctim.Nsec)
-	l.same = fmt.Sprintf("%d.%d.%d.%d", sys.Size, sys.Mtim.Sec, sys.Mtim.Nsec, sys.Ino)
-	l.stat = fmt.Sprintf("%s.%d.%d.%o", l.same, sys.Ctim.Sec, sys.Ctim.Nsec, sys.Mode)
 	switch {
 	case st.Mode().IsRegular():
 		l.kind = file
@@ -85,6 +81,18 @@ func lookAt(tree *os.Root, path string, read bool) (look, error) {
 		return look{}, fmt.Errorf("read a file: %w", bare(err))
 	}
 	return l, nil
+}
+
+// lookOf is what a stat alone says.
+func lookOf(st fs.FileInfo) (look, *syscall.Stat_t, error) {
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	if !ok {
+		return look{}, nil, errors.New("look at a file: this system does not say enough about it")
+	}
+	l := look{perm: st.Mode().Perm(), size: st.Size(), ctime: time.Unix(sys.Ctim.Sec, sys.Ctim.Nsec)}
+	l.same = fmt.Sprintf("%d.%d.%d.%d", sys.Size, sys.Mtim.Sec, sys.Mtim.Nsec, sys.Ino)
+	l.stat = fmt.Sprintf("%s.%d.%d.%o", l.same, sys.Ctim.Sec, sys.Ctim.Nsec, sys.Mode)
+	return l, sys, nil
 }
 
 func (l *look) readFile(tree *os.Root, path string, ino uint64) error {

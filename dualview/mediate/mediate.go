@@ -59,14 +59,18 @@ type Leaving struct {
 	Source *schema.Source
 	// Approved says that a person has seen this very call and allowed it.
 	Approved bool
+	// Unasked says that a person will be asked about it. Only what would stop it
+	// whatever the answer is to be decided.
+	Unasked bool
 	// Contained says that it runs in the agent's view, without network.
 	Contained bool
 }
 
 // Mediator answers events. It is safe for concurrent use.
 type Mediator struct {
-	cfg   Config
-	usage *usage.Checker
+	cfg     Config
+	usage   *usage.Checker
+	vouched vouched
 
 	mu    sync.Mutex
 	calls map[string]*call // guarded by mu: between before and after a tool
@@ -127,16 +131,13 @@ func (m *Mediator) EventWith(ctx context.Context, e *schema.Event, a Auditor) sc
 	case schema.PhaseWebhook:
 		out, err = m.webhook(ctx, e, a)
 	case schema.PhaseInspect:
-		if len(e.Result) > 0 { // a result that nobody saw begin
-			out, err = m.after(ctx, e, a)
-			break
-		}
-		out, err = m.text(ctx, e, a)
-	case schema.PhasePrompt, schema.PhaseBootstrap, schema.PhaseMemory:
+		out, err = m.inspect(ctx, e, a)
+	case schema.PhaseMemory:
+		out, err = m.remember(ctx, e, a)
+	case schema.PhasePrompt, schema.PhaseBootstrap:
 		out, err = m.text(ctx, e, a)
 	case schema.PhaseSessionStart:
-		text := SystemPrompt
-		out = schema.Outcome{Action: schema.RewriteAndContinue, Reason: "system_prompt", Message: "How to work with symbols.", Text: &text}
+		out = m.sessionStart(e)
 	case schema.PhaseSessionEnd:
 		out = schema.Outcome{Action: schema.Allow, Reason: "session_end", Message: "Allowed."}
 	default:
@@ -285,6 +286,27 @@ func (m *Mediator) message(ctx context.Context, e *schema.Event, a Auditor) (sch
 	return replaced(e.Text, o.Reveal(), "resolved for the person"), nil
 }
 
+// remember lets the agent's own text into its memory, which stays on its side:
+// symbols stay symbols, and what is known to be untrusted becomes one.
+func (m *Mediator) remember(ctx context.Context, e *schema.Event, a Auditor) (schema.Outcome, error) {
+	text, err := m.cfg.Policy().ShowText(ctx, m.cfg.Table, m.request(e), e.Text)
+	if err != nil {
+		return schema.Outcome{}, err
+	}
+	source, err := m.label(ctx, text) // an unknown symbol stops
+	if err != nil {
+		return schema.Outcome{}, err
+	}
+	if a != nil {
+		said := *e
+		said.Text = text
+		if out := a.Leaving(ctx, Leaving{Event: &said, Source: source}); out.Action != schema.Allow {
+			return out, nil
+		}
+	}
+	return replaced(e.Text, text, "kept without what is untrusted in it"), nil
+}
+
 // without returns a text without its symbols.
 func (m *Mediator) without(text string) string {
 	var b strings.Builder
@@ -379,6 +401,9 @@ func (m *Mediator) text(ctx context.Context, e *schema.Event, a Auditor) (schema
 			return schema.Outcome{Action: schema.Allow, Reason: "owner", Message: "Allowed: the owner wrote it."}, nil
 		}
 		return m.symboliseText(ctx, e, a, "sender", schema.SourceUser, e.Sender)
+	}
+	if e.Phase == schema.PhaseBootstrap && e.Origin == OriginPrompt && e.Text == "" {
+		return m.sessionStart(e), nil // what has to be said about symbols is asked for
 	}
 	if strings.HasPrefix(e.Origin, "/") {
 		if w, err := m.cfg.Views.Open(ctx, e.Origin); err == nil {

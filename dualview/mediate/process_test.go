@@ -72,7 +72,8 @@ func TestProperty09SymbolisedWhereItEnters(t *testing.T) {
 		"a stranger's prompt": func(text string) schema.Outcome {
 			return e.event(schema.PhasePrompt, "", func(ev *schema.Event) { ev.Sender, ev.Text = "mallory", text })
 		},
-		"a memory": func(text string) schema.Outcome {
+		"a memory that a page was copied into": func(text string) schema.Outcome {
+			e.event(schema.PhaseAfterTool, "web_fetch", func(ev *schema.Event) { ev.CallID, ev.Result = "4", result(text) })
 			return e.event(schema.PhaseMemory, "", func(ev *schema.Event) { ev.Origin, ev.Text = "search", text })
 		},
 	} {

@@ -224,29 +224,25 @@ func (m *Mediator) beforeHuman(ctx context.Context, e *schema.Event, a Auditor, 
 	}
 	approved := false
 	if len(needs) > 0 {
-		var out schema.Outcome
-		out, approved, err = m.ask(ctx, e, needs)
-		if err != nil || !approved {
-			return out, err
-		}
 		g.By = dualview.ByPerson
 		g.Binding = schema.DigestOf("call", string(e.Params))
 		if plan != nil {
 			g.Binding = plan.Binding()
 		}
 	}
-	o, err := m.cfg.Policy().ResolveParams(ctx, m.cfg.Table, req, g)
+	params, err := m.resolved(ctx, req, tool, plan, g)
 	if err != nil {
 		return schema.Outcome{}, err
 	}
-	params := json.RawMessage(o.Reveal())
-	if has {
-		resolved, err := plan.Resolve(ctx, g)
-		if err != nil {
-			return schema.Outcome{}, err
+	if len(needs) > 0 {
+		// What no answer could allow nobody is asked about.
+		if stopped, err := m.hard(ctx, e, a, params); err != nil || stopped != nil {
+			return orZero(stopped), err
 		}
-		if params, err = setTextParam(params, tool.Executes, resolved.Reveal()); err != nil {
-			return schema.Outcome{}, err
+		var out schema.Outcome
+		out, approved, err = m.ask(ctx, e, needs)
+		if err != nil || !approved {
+			return out, err
 		}
 	}
 	if a != nil {
@@ -279,6 +275,36 @@ func (m *Mediator) beforeHuman(ctx context.Context, e *schema.Event, a Auditor, 
 		}
 	}
 	return schema.Outcome{Action: schema.RewriteAndContinue, Reason: "human_view", Message: "Runs with originals; what comes back is untrusted.", Params: params}, m.begin(ctx, e, c)
+}
+
+// resolved returns the arguments of a call with originals in place.
+func (m *Mediator) resolved(ctx context.Context, req policy.Call, tool policy.Tool, plan *usage.Plan, g dualview.Grant) (json.RawMessage, error) {
+	o, err := m.cfg.Policy().ResolveParams(ctx, m.cfg.Table, req, g)
+	if err != nil || plan == nil {
+		return json.RawMessage(o.Reveal()), err
+	}
+	command, err := plan.Resolve(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	return setTextParam([]byte(o.Reveal()), tool.Executes, command.Reveal())
+}
+
+// hard returns what stops a call whatever a person says, nil when nothing does.
+func (m *Mediator) hard(ctx context.Context, e *schema.Event, a Auditor, params json.RawMessage) (*schema.Outcome, error) {
+	if a == nil {
+		return nil, nil
+	}
+	source, err := m.label(ctx, string(e.Params))
+	if err != nil {
+		return nil, err
+	}
+	with := *e
+	with.Params = params
+	if out := a.Leaving(ctx, Leaving{Event: &with, Source: source, Unasked: true}); out.Action != schema.Allow {
+		return &out, nil
+	}
+	return nil, nil
 }
 
 func workdir(e *schema.Event) string {
@@ -427,6 +453,13 @@ func (m *Mediator) after(ctx context.Context, e *schema.Event, a Auditor) (schem
 			notice += " A change did not reach the person's files: " + conflict.Reason + "."
 		}
 	}
+	out, err := m.result(ctx, e, a, c)
+	out.Message += notice
+	return out, err
+}
+
+// result shows what may be shown of a result.
+func (m *Mediator) result(ctx context.Context, e *schema.Event, a Auditor, c *call) (schema.Outcome, error) {
 	req, result := m.request(e), []byte(e.Result)
 	for i := 0; i+1 < len(c.paths); i += 2 {
 		result = replacePath(result, c.paths[i], c.paths[i+1])
@@ -448,9 +481,9 @@ func (m *Mediator) after(ctx context.Context, e *schema.Event, a Auditor) (schem
 	}
 	if len(r.Symbols) == 0 {
 		// Paths at most are another.
-		return schema.Outcome{Action: schema.RewriteAndContinue, Reason: schema.ReasonNothingHidden, Message: "Nothing in it is untrusted." + notice, Result: r.JSON}, nil
+		return schema.Outcome{Action: schema.RewriteAndContinue, Reason: schema.ReasonNothingHidden, Message: "Nothing in it is untrusted.", Result: r.JSON}, nil
 	}
-	return schema.Outcome{Action: schema.RewriteAndContinue, Reason: "symbols", Message: "Untrusted parts are symbols." + notice, Result: r.JSON}, nil
+	return schema.Outcome{Action: schema.RewriteAndContinue, Reason: "symbols", Message: "Untrusted parts are symbols.", Result: r.JSON}, nil
 }
 
 // replacePath writes a path of the workspace where the host saw the agent's.
@@ -507,38 +540,5 @@ func (m *Mediator) ask(ctx context.Context, e *schema.Event, needs []need) (out 
 	flow := &schema.Flow{Payload: b.String(), Surface: schema.Capability, Boundary: schema.BoundaryExecution,
 		Source: schema.Source{Kind: needs[0].info.Provenance.Kind, ID: needs[0].info.Provenance.Origin, Trust: schema.Untrusted},
 		Sink:   schema.Sink{Kind: schema.SinkExec, Tool: e.Tool, Action: "resolve"}, Session: schema.Session{Agent: e.Host + ":" + e.Agent, ID: e.Session, CallID: e.CallID, Workspace: e.Workspace}}
-	if err := flow.Complete(0); err != nil {
-		return schema.Outcome{}, false, err
-	}
-	if m.cfg.Redeem != nil {
-		for i, ticket := range strings.Split(e.Ticket, ",") {
-			if ticket == "" || i >= maxTickets {
-				continue
-			}
-			ok, err := m.cfg.Redeem(ctx, ticket, flow.Binding())
-			if err != nil || ok {
-				return schema.Outcome{}, ok && err == nil, err
-			}
-		}
-	}
-	if m.cfg.Ask == nil {
-		return schema.Outcome{Action: schema.Block, Reason: "nobody_to_ask", Message: "Stopped: a person would have to see this, and nobody can be asked."}, false, nil
-	}
-	q, err := m.cfg.Ask(ctx, &schema.Question{Flow: flow, Reasons: reasons, Hard: true,
-		Summary: fmt.Sprintf("Use untrusted data in %s: %s", e.Tool, needs[0].reason)})
-	if err != nil {
-		return schema.Outcome{}, false, err
-	}
-	if q.Answer == "denied" {
-		return schema.Outcome{Action: schema.Block, Reason: "denied", Message: "Stopped: the owner was asked about this very call and said no."}, false, nil
-	}
-	if e.Ticket == "" && q.Answer == "approved" && q.Ticket != "" && m.cfg.Redeem != nil {
-		// The yes came after the first call had given up, and this one carries
-		// no ticket. It is for this very call, and is used up now.
-		if ok, err := m.cfg.Redeem(ctx, q.Ticket, flow.Binding()); err != nil || ok {
-			return schema.Outcome{}, ok && err == nil, err
-		}
-	}
-	asked := schema.Decision{Action: schema.DeferToHuman, Question: q.ID, Ticket: q.Ticket, Expires: &q.Expires}
-	return schema.Outcome{Action: schema.DeferToHuman, Reason: "untrusted_use", Decisions: []schema.Decision{asked}, Message: "A person has to see this first: " + needs[0].reason + ".", Ticket: q.Ticket}, false, nil
+	return m.question(ctx, e, flow, "untrusted_use", reasons, fmt.Sprintf("Use untrusted data in %s: %s", e.Tool, needs[0].reason))
 }

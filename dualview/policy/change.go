@@ -37,7 +37,7 @@ func (d *Document) List() []Listed {
 }
 
 func (o *OriginRule) id() string {
-	return string(schema.DigestOf("origin", o.URL, o.File, o.Agent, o.Sender, o.Webhook, o.Trust))[7:23]
+	return string(schema.DigestOf("origin", o.URL, o.File, o.Agent, o.Sender, o.Webhook, o.Instructions, o.Trust))[7:23]
 }
 
 // Read reads the owner's document; one that is not there is empty.
@@ -125,10 +125,15 @@ func (o *OriginRule) kind() string {
 	case o.Sender != "":
 		return "sender"
 	}
+	if o.Instructions != "" {
+		return "instructions"
+	}
 	return "webhook"
 }
 
-func (o *OriginRule) value() string { return o.URL + o.File + o.Agent + o.Sender + o.Webhook }
+func (o *OriginRule) value() string {
+	return o.URL + o.File + o.Agent + o.Sender + o.Webhook + o.Instructions
+}
 
 // edit replaces the list of origins and leaves the rest of the file, comments
 // included, as the owner wrote it.

@@ -11,7 +11,7 @@ import (
 )
 
 // OriginRule says how far one source is trusted. Exactly one of URL, File,
-// Agent, Sender and Webhook is set.
+// Agent, Sender, Webhook and Instructions is set.
 type OriginRule struct {
 	// URL is "https://host/path", where host may be "*.example.com" for every
 	// host below it and the path may end in "*". A redirect away from what a
@@ -23,13 +23,17 @@ type OriginRule struct {
 	Agent   string `yaml:"agent,omitempty" json:"agent,omitempty"`
 	Sender  string `yaml:"sender,omitempty" json:"sender,omitempty"`
 	Webhook string `yaml:"webhook,omitempty" json:"webhook,omitempty"`
+	// Instructions names system prompts and descriptions of tools that the model
+	// proxy sees, as InstructionsOrigin does: "HOST/system-prompt/DIGEST" and
+	// "HOST/tool/NAME/DIGEST". A * at the end stands for any rest.
+	Instructions string `yaml:"instructions,omitempty" json:"instructions,omitempty"`
 	// Trust is "trusted" or "untrusted".
 	Trust string `yaml:"trust" json:"trust"`
 }
 
 func (o *OriginRule) validate() error {
 	n := 0
-	for _, s := range []string{o.URL, o.File, o.Agent, o.Sender, o.Webhook} {
+	for _, s := range []string{o.URL, o.File, o.Agent, o.Sender, o.Webhook, o.Instructions} {
 		if s != "" {
 			n++
 		}
@@ -38,7 +42,7 @@ func (o *OriginRule) validate() error {
 		}
 	}
 	if n != 1 {
-		return errors.New("must name exactly one of url, file, agent, sender and webhook")
+		return errors.New("must name exactly one of url, file, agent, sender, webhook and instructions")
 	}
 	if o.Trust != "trusted" && o.Trust != "untrusted" {
 		return errors.New("trust must be trusted or untrusted")
@@ -50,6 +54,12 @@ func (o *OriginRule) validate() error {
 		}
 		if o.Trust == "trusted" && (p.scheme != "https" || p.host == "*") {
 			return errors.New("only an https address of a named host can be trusted")
+		}
+	}
+	if o.Instructions != "" {
+		host, rest, _ := strings.Cut(o.Instructions, "/")
+		if host == "" || strings.Contains(host, "*") || !strings.HasPrefix(rest, "system-prompt/") && !strings.HasPrefix(rest, "tool/") || strings.Contains(strings.TrimSuffix(rest, "*"), "*") {
+			return errors.New("is not HOST/system-prompt/DIGEST or HOST/tool/NAME/DIGEST, with a * at its end at most")
 		}
 	}
 	if o.File != "" {
@@ -68,7 +78,7 @@ func (o *OriginRule) validate() error {
 // origin is where one result came from, as the call's own arguments and the
 // host say.
 type origin struct {
-	kind      string // url, file, agent, sender, webhook
+	kind      string // url, file, agent, sender, webhook, instructions
 	value     string
 	workspace string
 }
@@ -88,6 +98,9 @@ func (o *OriginRule) matches(from origin) bool {
 		return o.Sender != "" && matchSender(o.Sender, from.value)
 	case "webhook":
 		return o.Webhook != "" && o.Webhook == from.value
+	case "instructions":
+		prefix, open := strings.CutSuffix(o.Instructions, "*")
+		return o.Instructions != "" && (o.Instructions == from.value || open && strings.HasPrefix(from.value, prefix))
 	}
 	return false
 }

@@ -86,6 +86,7 @@ func (p *Policy) SymboliseResult(ctx context.Context, table *dualview.Table, cal
 		if rule == nil {
 			rule = unlistedRule(root)
 		}
+		rule = rule.content(root, tool.View)
 		root = w.visit(root, rule, "")
 	}
 	if w.err != nil {
@@ -119,23 +120,37 @@ func (p *Policy) SymboliseText(ctx context.Context, table *dualview.Table, call 
 	if call.Distrusted {
 		w.trust = "untrusted"
 	}
-	n := w.visit(str(text), &Rule{}, "text")
-	if w.err != nil {
-		return "", fmt.Errorf("symbolise a text: %w", w.err)
-	}
-	symbols, err := table.SymboliseAll(ctx, call.Owner, w.items)
+	return w.finish(str(text), "text")
+}
+
+// finish returns the text that may be shown in place of a text.
+func (w *walk) finish(n *node, field string) (string, error) {
+	out, err := w.resolve(n, field)
 	if err != nil {
-		return "", fmt.Errorf("symbolise a text: %w", err)
+		return "", err
+	}
+	return out.text, nil
+}
+
+// resolve visits a tree without a rule, and makes the symbols in it.
+func (w *walk) resolve(root *node, field string) (*node, error) {
+	n := w.visit(root, &Rule{}, field)
+	if w.err != nil {
+		return nil, fmt.Errorf("symbolise a text: %w", w.err)
+	}
+	symbols, err := w.table.SymboliseAll(w.ctx, w.call.Owner, w.items)
+	if err != nil {
+		return nil, fmt.Errorf("symbolise a text: %w", err)
 	}
 	for _, n := range w.pending {
 		n.text = string(symbols[n.item-1])
 	}
 	for _, later := range w.rebuild {
 		if err := later(); err != nil {
-			return "", fmt.Errorf("symbolise a text: %w", err)
+			return nil, fmt.Errorf("symbolise a text: %w", err)
 		}
 	}
-	return n.text, nil
+	return n, nil
 }
 
 // SymboliseWebhook does the same for the payload that came in at a port.
@@ -184,6 +199,25 @@ func unlistedRule(root *node) *Rule {
 		return &Rule{kind: blocks}
 	}
 	return &Rule{}
+}
+
+// content returns the rule for what the model reads of a result, where that is
+// all that a proxy sees of it: content blocks or a text in place of the object
+// that a tool returned.
+func (r *Rule) content(root *node, at View) *Rule {
+	if r.kind != object || root.kind == '{' {
+		return r
+	}
+	c := r.members["content"]
+	switch {
+	case c == nil || c.kind != blocks:
+		return r
+	case root.kind == '[':
+		return &Rule{kind: blocks}
+	case root.kind == '"' && at == AgentView && c.param == "":
+		return &Rule{kind: view}
+	}
+	return r
 }
 
 // walk makes one result's new tree. Values that become symbols are collected, so

@@ -36,6 +36,20 @@ func Do(tool string, input map[string]any) Step { return Step{Calls: []Call{{too
 // Say is a step that ends the turn.
 func Say(text string) Step { return Step{Text: text} }
 
+// Turn is what the model has been sent in the turn of a script: everything that
+// stands before and in the prompt that names it, and what came after each answer
+// of the model's since.
+type Turn struct {
+	Before string
+	Since  []Heard
+}
+
+// Heard is what the model was sent after one of its answers.
+type Heard struct {
+	Result string // of its calls
+	All    string // with what the host adds
+}
+
 // Prompt is what the agent has to be told for the script under name to be
 // played.
 func Prompt(name string) string { return "SCENARIO:" + name }
@@ -52,8 +66,8 @@ type Server struct {
 
 	http    *http.Server
 	mu      sync.Mutex
-	scripts map[string][]Step // guarded by mu
-	bodies  []asked           // guarded by mu
+	scripts map[string]func(*Turn) Step // guarded by mu
+	bodies  []asked                     // guarded by mu
 }
 
 // asked is one request, and the script that it went on with.
@@ -68,9 +82,9 @@ func Start(ctx context.Context, scripts map[string][]Step) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for the agent: %w", err)
 	}
-	s := &Server{URL: "http://" + l.Addr().String(), scripts: map[string][]Step{}}
+	s := &Server{URL: "http://" + l.Addr().String(), scripts: map[string]func(*Turn) Step{}}
 	for name, steps := range scripts {
-		s.scripts[name] = steps
+		s.Add(name, steps)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/messages", s.messages)
@@ -90,9 +104,32 @@ func (s *Server) Close() error { return s.http.Close() }
 
 // Add adds a script while the server runs.
 func (s *Server) Add(name string, steps []Step) {
+	s.AddModel(name, func(t *Turn) Step {
+		if n := len(t.Since); n < len(steps) {
+			return steps[n]
+		}
+		return Say("Done.")
+	})
+}
+
+// AddModel adds a script that answers what it reads.
+func (s *Server) AddModel(name string, model func(*Turn) Step) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.scripts[name] = steps
+	s.scripts[name] = model
+}
+
+// Requests returns what the model was sent under a script, oldest first.
+func (s *Server) Requests(script string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for _, b := range s.bodies {
+		if b.script == script {
+			out = append(out, string(b.body))
+		}
+	}
+	return out
 }
 
 // Saw reports whether text was in anything that the model was sent.
@@ -204,28 +241,42 @@ func textOf(content json.RawMessage) string {
 	return b.String()
 }
 
-// next finds the script that the last prompt names, and the step that its
-// turn has come to: the number of answers since.
+// next finds the script that the last prompt names, and asks it.
 func (s *Server) next(r *request) (string, Step) {
 	if len(r.Tools) == 0 { // the agent asks for a title, or the like
 		return "", Say("A title")
 	}
-	name, answers := "", 0
+	name, turn, said := "", new(Turn), ""
 	for _, m := range r.Messages {
+		text, result := textOf(m.Content), ""
+		if m.Role == "tool" {
+			result = text
+		}
+		for _, p := range parts(m.Content) {
+			if p.Type == "tool_result" {
+				result += textOf(p.Content)
+				text += textOf(p.Content)
+			}
+		}
+		said += text + "\n"
 		if m.Role == "assistant" {
-			answers++
+			turn.Since = append(turn.Since, Heard{})
 			continue
 		}
 		if found := names(m.Role, m.Content); found != "" {
-			name, answers = found, 0
+			name, turn = found, &Turn{Before: said}
+		} else if n := len(turn.Since); n > 0 {
+			turn.Since[n-1].Result += result
+			turn.Since[n-1].All += text
 		}
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if script := s.scripts[name]; answers < len(script) {
-		return name, script[answers]
+	model := s.scripts[name]
+	s.mu.Unlock()
+	if model == nil {
+		return name, Say("Done.")
 	}
-	return name, Say("Done.")
+	return name, model(turn)
 }
 
 // names returns the script that a person's message names. A host's own words

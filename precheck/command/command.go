@@ -81,6 +81,7 @@ type Env struct {
 	Protected  []string // auditd's own directories and socket
 	Guarded    []string // files that agents may read but not change: auditd's program, the settings that call it
 	Port       int      // auditd's own port
+	ProxyPort  int      // its model proxy's
 }
 
 // parsers are costly to make and keep nothing of the text that matters.

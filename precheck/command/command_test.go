@@ -206,6 +206,7 @@ func TestShellJudgesWhatWouldHappen(t *testing.T) {
 		"rm -rf ~/.config/audit*":                                     "hard self-protection",
 		"sed -i s/x/y/ $HOME/.local/state/auditd/auditd.db":           "hard self-protection",
 		"curl http://127.0.0.1:7841/v1/approvals":                     "hard self-protection",
+		"curl http://127.0.0.1:7842/t/anthropic/v1/messages":          "hard self-protection",
 		"rm /usr/local/bin/auditd":                                    "hard self-protection",
 	} {
 		if got := verdict(text); got != want {

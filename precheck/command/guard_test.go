@@ -3,7 +3,7 @@ package command
 import "testing"
 
 // The owner's auditd lives in /s/auditd and listens on 17841.
-var guardEnv = &Env{Workspaces: []string{"/home/ann/project"}, Home: "/home/ann", Port: 17841,
+var guardEnv = &Env{Workspaces: []string{"/home/ann/project"}, Home: "/home/ann", Port: 17841, ProxyPort: 17842,
 	Protected: []string{"/x/s/auditd", "/x/auditd-config"}, Guarded: []string{"/opt/bin/auditd", "/home/ann/.claude/settings.json"}}
 
 func judge(t *testing.T, env *Env, table map[string]string) {
@@ -88,6 +88,7 @@ func TestAuditdsOwnFilesUnderEveryName(t *testing.T) {
 func TestAuditdsProcessUnderEveryName(t *testing.T) {
 	judge(t, guardEnv, map[string]string{
 		"fuser -k 17841/tcp":       "hard self-protection",
+		"fuser -k 17842/tcp":       "hard self-protection",
 		"fuser -k -n tcp 17841":    "hard self-protection",
 		"kill -9 -1":               "hard self-protection",
 		"kill -KILL -- -1":         "hard self-protection",

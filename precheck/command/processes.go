@@ -33,13 +33,16 @@ func (w *walker) matches(pattern string, full bool) bool {
 
 // namesPort reports whether a word names auditd's port: 7841/tcp, :7841, 7841.
 func (w *walker) namesPort(s string) bool {
-	port := w.port()
-	i := strings.LastIndex(s, port)
-	if i < 0 || i > 0 && '0' <= s[i-1] && s[i-1] <= '9' {
-		return false
+	for _, port := range w.ports() {
+		i := strings.LastIndex(s, port)
+		if i < 0 || i > 0 && '0' <= s[i-1] && s[i-1] <= '9' {
+			continue
+		}
+		if rest := s[i+len(port):]; rest == "" || rest[0] < '0' || rest[0] > '9' {
+			return true
+		}
 	}
-	rest := s[i+len(port):]
-	return rest == "" || rest[0] < '0' || rest[0] > '9'
+	return false
 }
 
 // processes judges what ends processes or looks for those to be ended.

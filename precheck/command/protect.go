@@ -18,8 +18,8 @@ func (w *walker) touches(s string) bool {
 	if len(s) < 4 {
 		return false
 	}
-	if strings.Contains(s, "7841") || w.env.Port != 0 {
-		if port := w.port(); strings.Contains(s, ":"+port) && portEnds(s, port) {
+	for _, port := range w.ports() {
+		if strings.Contains(s, ":"+port) && portEnds(s, port) {
 			return true
 		}
 	}
@@ -36,12 +36,20 @@ func (w *walker) touches(s string) bool {
 	return p != s && TouchesFiles(p, w.env.Protected) || w.within(p)
 }
 
-func (w *walker) port() string {
-	return strconv.Itoa(pick(w.env.Port != 0, w.env.Port, DefaultPort))
+// ports are those of the API and of the model proxy.
+func (w *walker) ports() [2]string {
+	if w.env.Port == 0 && w.env.ProxyPort == 0 {
+		return [2]string{"7841", "7842"}
+	}
+	return [2]string{strconv.Itoa(pick(w.env.Port != 0, w.env.Port, DefaultPort)), strconv.Itoa(pick(w.env.ProxyPort != 0, w.env.ProxyPort, DefaultProxyPort))}
 }
 
-// DefaultPort is where auditd listens unless its owner says otherwise.
-const DefaultPort = 7841
+// DefaultPort is where auditd listens unless its owner says otherwise, and
+// DefaultProxyPort where its model proxy does.
+const (
+	DefaultPort      = 7841
+	DefaultProxyPort = 7842
+)
 
 func portEnds(s, port string) bool {
 	i := strings.Index(s, ":"+port) + 1 + len(port)

@@ -6,6 +6,7 @@ import { feed } from './feed.js';
 import { decision } from './decision.js';
 import { overview } from './overview.js';
 import { rules } from './rules.js';
+import { views } from './views.js';
 
 const main = byId('main');
 let view = null; // {leave, key, event}
@@ -13,8 +14,8 @@ let following = false;
 
 // Each route makes a view: an object with any of leave(), key(event),
 // event(name, data) and route(parts).
-const routes = { '': inbox, q: inbox, decisions: feed, d: decision, overview, rules };
-const navOf = { '': 'inbox', q: 'inbox', decisions: 'decisions', d: 'decisions', overview: 'overview', rules: 'rules' };
+const routes = { '': inbox, q: inbox, decisions: feed, d: decision, overview, views, symbols: views, rules };
+const navOf = { '': 'inbox', q: 'inbox', decisions: 'decisions', d: 'decisions', overview: 'overview', views: 'views', symbols: 'views', rules: 'rules' };
 
 function route() {
   const [path, query = ''] = location.hash.replace(/^#\/?/, '').split('?');
@@ -132,14 +133,15 @@ function used() {
 const shortcuts = [
   ['Inbox', [['j', 'k', 'next and previous'], ['a', 'approve: shows what that unlocks, Enter confirms'], ['d', 'deny'], ['n', 'deny and remember it'], ['w', 'write another text and send that'], ['e', 'why: the whole decision'], ['m', 'show the whole payload']]],
   ['Decisions', [['j', 'k', 'next and previous'], ['Enter', 'open'], ['/', 'search'], ['u', 'back to the list']]],
-  ['Everywhere', [['1', '2', '3', '4', 'Inbox, Decisions, Overview, Rules'], ['?', 'this list'], ['Esc', 'close']]],
+  ['Views', [['j', 'k', 'next and previous'], ['/', 'search'], ['u', 'back to the list']]],
+  ['Everywhere', [['1', '…', '5', 'Inbox, Decisions, Overview, Views, Rules'], ['?', 'this list'], ['Esc', 'close']]],
 ];
 
 function help() {
   const el = dialog('Keyboard shortcuts', h('h2', null, 'Keyboard shortcuts'),
     shortcuts.map(([title, rows]) => h('section', null, h('h3', null, title), h('dl', { class: 'keys' },
       rows.map((r) => [h('dt', null, r.slice(0, -1).map((k) => h('kbd', null, k))), h('dd', null, r[r.length - 1])])))),
-    h('div', { class: 'row end' },
+    h('div', { class: 'row end' }, h('button', { class: 'quiet', click: () => { el.close(); logout().catch(() => {}); } }, 'Sign out'),
       globalThis.Notification?.permission === 'default' ? h('button', { class: 'quiet', click: () => Notification.requestPermission().then(() => el.close()) }, 'Notify me of new questions') : null,
       h('button', { click: () => el.close() }, 'Close')));
 }
@@ -151,7 +153,7 @@ document.addEventListener('keydown', (e) => {
     if (e.key === 'Escape') e.target.blur();
     return;
   }
-  const go = { 1: '#/', 2: '#/decisions', 3: '#/overview', 4: '#/rules' }[e.key];
+  const go = { 1: '#/', 2: '#/decisions', 3: '#/overview', 4: '#/views', 5: '#/rules' }[e.key];
   if (go) location.hash = go;
   else if (e.key === '?') help();
   else if (!view?.key?.(e)) return;

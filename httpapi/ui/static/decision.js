@@ -4,6 +4,7 @@ import { get, hasKey, Offline } from './api.js';
 import { find, ident, payload, sizeText, visible } from './text.js';
 import { beside, jump, marksOf, meters, numbered, signalList } from './question.js';
 import { wrong } from './mark.js';
+import { chains } from './symbols.js';
 import { actions, dateTime, millis, reason, residuals, says, sources, trusts, verdict } from './words.js';
 
 export function decision(main, parts) {
@@ -56,6 +57,7 @@ function article(doc, again) {
       row('You asked for', v.intent ? visible(v.intent) : null),
       row('Permissions', v.permissions?.length ? v.permissions.map((p) => [ident(p, 60), ' ']) : null))),
     content(doc, signals),
+    v.payload ? chains(v.payload) : null,
     wrong(doc, again),
     findings(d, signals),
     report('Auditor', d.report, v.evidence, d, doc, 0),

@@ -1,12 +1,17 @@
-// The difference of two texts, by words, as parts {same|del|ins}.
+// The difference of two texts, by words or lines, as parts {same|del|ins}.
 
 const maxSteps = 600; // of the search; beyond it the middle is replaced whole
 
 const words = (s) => s.match(/\s+|[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]/gu) ?? [];
 
-export function diff(a, b) {
-  const x = words(a);
-  const y = words(b);
+const lines = (s) => s.match(/[^\n]*\n|[^\n]+$/g) ?? [];
+
+/** diffLines is diff by lines. */
+export const diffLines = (a, b) => diff(a, b, lines);
+
+export function diff(a, b, split = words) {
+  const x = split(a);
+  const y = split(b);
   let head = 0;
   while (head < x.length && head < y.length && x[head] === y[head]) head++;
   let tail = 0;

@@ -10,6 +10,7 @@ import { grants } from './grants.js';
 import { denyDialog } from './mark.js';
 import { editDialog } from './edit.js';
 
+const few = 4; // questions of one shape that are listed at first
 const settle = 400; // milliseconds for which a question must have been on screen before a key answers it
 
 export function inbox(main, parts) {
@@ -71,6 +72,7 @@ export function inbox(main, parts) {
       if (a.dataset.id !== selected) a.removeAttribute('aria-current');
       else a.setAttribute('aria-current', 'true');
     }
+    if (items.querySelector('li[hidden] .item[aria-current]')) return unfold(at(selected).question.group);
     root.classList.toggle('has-selection', selected !== '');
   }
 
@@ -87,7 +89,19 @@ export function inbox(main, parts) {
     return h('section', { class: 'group' }, h('div', { class: 'ghead' },
       h('h2', { class: 'what' }, sentence(g[0].question.flow)),
       h('span', { class: 'meta' }, `${g.length} of the same kind`), h('button', { class: 'quiet small', click: () => denyAll(g) }, `Deny all ${g.length}`)),
-    h('ul', null, g.map((l) => item(l, true))));
+    h('ul', null, g.map((l, i) => {
+      const li = item(l, true);
+      li.hidden = i >= few && g.length > few + 1 && !unfolded.has(g[0].question.group);
+      return li;
+    })), g.length > few + 1 && !unfolded.has(g[0].question.group) ? h('button', { class: 'quiet small rest', click: () => unfold(g[0].question.group) }, `Show the other ${g.length - few}`) : null);
+  }
+
+  // Many questions of one shape are folded: they must not push others out of sight.
+  const unfolded = new Set();
+  function unfold(shape) {
+    unfolded.add(shape);
+    drawn = '';
+    draw();
   }
 
   // item is one question; in a group the head says what they have in common.

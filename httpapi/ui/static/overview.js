@@ -1,7 +1,7 @@
 // The overview: whether everything works, and what the last day was like.
 import { h, show, svg, toast } from './dom.js';
 import { get, hasKey, Offline, post } from './api.js';
-import { ident, sizeText, visible } from './text.js';
+import { ident, plain, sizeText, visible } from './text.js';
 import { agentName, ago, dateTime, millis, reason } from './words.js';
 
 export function overview(main) {
@@ -16,7 +16,7 @@ export function overview(main) {
       const doc = await get('overview');
       if (gone) return;
       const y = window.scrollY;
-      show(root, health(doc), activity(doc), latencies(doc), agents(doc), counts(doc), models(doc), record(doc, verify));
+      show(root, health(doc), protection(doc), activity(doc), latencies(doc), agents(doc), counts(doc), models(doc), record(doc, verify));
       window.scrollTo(0, y);
     } catch (err) {
       if (!gone && hasKey() && !(err instanceof Offline)) toast(err.message, true);
@@ -56,6 +56,23 @@ function health(doc) {
     h('h2', null, ok ? 'Every flow can be decided.' : 'Something is missing; what needs it is stopped.'),
     ok ? null : h('ul', null, bad.map((b) => h('li', null, visible(b)))),
     h('p', { class: 'dim' }, `auditd ${doc.version}`, doc.waiting ? [' · ', h('a', { href: '#/' }, `${doc.waiting} waiting for you`)] : null));
+}
+
+// protection says of each agent what was tried with it, and when.
+function protection(doc) {
+  const plugs = (name) => doc.plugins.filter((p) => p.host === name);
+  const list = doc.protection.map((p) => {
+    const failed = p.paths.filter((x) => !x.passed).length;
+    const [cls, word] = !p.tried ? ['mid', 'installed, not tried yet'] : failed ? ['bad', `${failed} of ${p.paths.length} paths failed`] : p.changed ? ['mid', 'its settings have changed since'] : ['ok', `${p.paths.length} of ${p.paths.length} paths hold`];
+    return h('li', { class: 'protected' },
+      h('p', null, h('b', null, p.title), p.version ? h('span', { class: 'dim' }, ` ${p.version}`) : null, h('span', { class: `state ${cls}` }, word)),
+      h('p', { class: 'dim' }, p.tried ? [h('span', { title: dateTime(p.tried) }, `live canary ${ago(p.tried)}`), cls === 'ok' ? null : [' · ', h('code', null, `auditd verify ${p.agent}`), ' tries it again']] : [h('code', null, `auditd verify ${p.agent}`), ' tries it'],
+        plugs(p.agent).map((x) => [' · ', x.alive && !x.fault ? `plugin ${plain(x.plugin, 20)} reported ${ago(x.last)}` : h('span', { class: 'warnline' }, x.fault ? plain(x.fault, 200) : `its plugin was last heard of ${ago(x.last)}`)])),
+      h('details', null, h('summary', null, 'Paths'), h('ul', { class: 'paths' }, p.paths.map((x) => h('li', { class: x.passed ? 'ok' : 'bad' }, h('span', { class: 'sr' }, x.passed ? 'holds: ' : 'failed: '), x.name)),
+        p.open.map((x) => h('li', { class: 'open' }, h('span', { class: 'sr' }, 'not covered: '), x)))));
+  });
+  return h('section', null, h('h2', null, 'Protected agents'), list.length ? h('ul', { class: 'protection' }, list)
+    : h('p', { class: 'dim' }, 'auditd is in no agent’s configuration here: ', h('code', null, 'auditd install claude-code'), ' puts it there.'));
 }
 
 const kinds = [['block', 'Blocked'], ['defer', 'Asked you'], ['rewrite', 'Rewritten'], ['allow', 'Allowed']];

@@ -4,6 +4,7 @@ import { get, post } from './api.js';
 import { ident, visible } from './text.js';
 import { dateTime } from './words.js';
 import { beside } from './question.js';
+import { replayBox } from './replay.js';
 
 /** policySection draws the policy into el. */
 export async function policySection(el) {
@@ -51,7 +52,7 @@ export async function policySection(el) {
           show(result, h('ul', { class: 'problem plainlist' }, problems.map((x) => h('li', null, x.line ? h('button', { type: 'button', class: 'small', click: () => go(x.line) }, `line ${x.line}`) : 'whole', ' ', visible(x.problem)))));
           return;
         }
-        show(result, h('h3', null, 'Checked'), h('p', { class: 'holds' }, t === now.text ? 'It is valid, and what is in force.' : 'It is valid. This is what changes:'), t === now.text ? null : beside(now.text, t));
+        show(result, h('h3', null, 'Checked'), h('p', { class: 'holds' }, t === now.text ? 'It is valid, and what is in force.' : 'It is valid. This is what changes:'), t === now.text ? null : [beside(now.text, t, 'In force', 'Changed'), h('h3', null, 'What it would have changed'), replayBox(t, () => !result.isConnected)]);
         good = t;
         apply.disabled = t === now.text;
       } catch (err) {

@@ -3,6 +3,7 @@ import { h } from './dom.js';
 import { find, ident, payload, sizeText, visible } from './text.js';
 import { diff } from './diff.js';
 import { editable } from './edit.js';
+import { chains } from './symbols.js';
 import { ago, bodyLabel, codes, left, meter, reason, residuals, sentence, sources, trusts } from './words.js';
 
 /** detail shows an asked question; on.approve, on.edit, on.deny, on.remember, on.back act on it. */
@@ -18,7 +19,7 @@ export function detail(doc, on) {
       h('p', { class: 'meta' }, `asked ${ago(q.created)}`, f?.session?.id ? [' · session ', ident(f.session.id, 40)] : null,
         ' · ', h('a', { href: `#/d/${encodeURIComponent(q.decision_id)}` }, 'how it was decided'))),
     open ? null : outcome(q),
-    f ? [effect(f, signals, q.report), why(q, signals, doc.thresholds, doc.message), origin(f), rewrite(f, q, open ? on.edit : null)] : h('p', { class: 'note' }, 'Its content has been deleted.'),
+    f ? [effect(f, signals, q.report), why(q, signals, doc.thresholds, doc.message), origin(f), chains(f.payload), rewrite(f, q, open ? on.edit : null)] : h('p', { class: 'note' }, 'Its content has been deleted.'),
     open ? h('footer', { class: 'answer' },
       h('button', { class: 'primary', click: on.approve }, 'Approve…', h('kbd', null, 'a')),
       h('button', { class: 'deny', click: on.deny }, 'Deny', h('kbd', null, 'd')),
@@ -116,12 +117,12 @@ function rewrite(f, q, edit) {
 const maxDiff = 64 << 10; // characters of either text that are compared
 
 /** beside shows two texts with their differences. */
-export function beside(a, b) {
+export function beside(a, b, first = 'Original', second = 'Rewrite') {
   if (a.length > maxDiff || b.length > maxDiff) {
-    return h('div', { class: 'beside' }, h('div', null, h('h4', null, 'Original'), payload(a, [], 'Original')), h('div', null, h('h4', null, 'Rewrite'), payload(b, [], 'Rewrite')));
+    return h('div', { class: 'beside' }, h('div', null, h('h4', null, first), payload(a, [], first)), h('div', null, h('h4', null, second), payload(b, [], second)));
   }
   const parts = diff(a, b);
   const side = (title, drop, cls) => h('div', null, h('h4', null, title), h('pre', { class: 'payload', tabindex: 0, role: 'region', 'aria-label': title, dir: 'ltr' },
     parts.filter((p) => p.kind !== drop).map((p) => (p.kind === 'same' ? visible(p.text) : h(cls, { class: 'change' }, visible(p.text))))));
-  return h('div', { class: 'beside' }, side('Original', 'ins', 'del'), side('Rewrite', 'del', 'ins'));
+  return h('div', { class: 'beside' }, side(first, 'ins', 'del'), side(second, 'del', 'ins'));
 }

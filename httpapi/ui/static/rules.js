@@ -6,6 +6,7 @@ import { ago, dateTime, left, residuals } from './words.js';
 import { orders } from './mark.js';
 import { grants } from './grants.js';
 import { policySection } from './policy.js';
+import { replayBox } from './replay.js';
 
 export function rules(main) {
   let gone = false;
@@ -13,7 +14,8 @@ export function rules(main) {
   const standing = h('div', null);
   const owned = h('div', null);
   const wider = h('div', { class: 'standing flush' });
-  show(main, h('h1', { class: 'sr' }, 'Rules'), h('div', { class: 'overview rules' }, standing, wider, owned));
+  const again = h('div', null);
+  show(main, h('h1', { class: 'sr' }, 'Rules'), h('div', { class: 'overview rules' }, standing, wider, owned, again));
 
   async function draw() {
     let list;
@@ -60,6 +62,8 @@ export function rules(main) {
 
   draw();
   policySection(owned);
+  const box = replayBox(null, () => gone);
+  if (box) show(again, h('section', null, h('h2', null, 'Replay'), h('p', { class: 'dim' }, 'Audit what is on record again, as things are now, and see what would come out otherwise. It asks nobody and changes nothing. To try a change of the policy, use “Change it…” above.'), box));
   return {
     leave() { gone = true; },
     event(name) { if (name === 'hello') draw(); },

@@ -105,8 +105,9 @@ export function payload(text, marks = [], label = 'Payload') {
   };
   const all = async () => {
     more.disabled = true;
-    while (at < bytes.length) {
-      draw(chunkBytes);
+    // Each part lays the whole text out anew, so parts grow.
+    for (let size = chunkBytes; at < bytes.length; size *= 2) {
+      draw(size);
       await new Promise((r) => setTimeout(r)); // the page stays alive
     }
   };

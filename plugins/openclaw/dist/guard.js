@@ -44,7 +44,7 @@ export class Guard {
     #decided = new Recent(); // the parameters that may run, by call
     #refused = new Recent(); // prompts that are in a transcript and may not be read, by session
     #said = new Recent(); // replies that may be delivered
-    #isolates = false; // auditd told a session about symbols
+    #isolates = new Recent(); // agents whose model is told about symbols
     constructor(daemon, problem = "") {
         this.#daemon = daemon;
         this.#problem = problem;
@@ -205,29 +205,30 @@ export class Guard {
     /** systemPrompt is what auditd tells the model, in isolation. Without an answer the model is told nothing, and tools deny. */
     async systemPrompt(ctx) {
         try {
-            const o = await this.#report({ ...this.base(ctx, "bootstrap"), origin: "system-prompt", text: "" });
+            const e = { ...this.base(ctx, "bootstrap"), origin: "system-prompt", text: "" };
+            const o = await this.#report(e);
             if (o.action !== "allow" && o.action !== "rewrite_and_continue")
                 return undefined;
-            if (o.text)
-                this.#isolates = true;
+            if (o.reason === "system_prompt")
+                this.#isolates.set(e.agent ?? "", true);
+            else
+                this.#isolates.delete(e.agent ?? "");
             return o.text ? { appendSystemContext: o.text } : undefined;
         }
         catch {
             return undefined;
         }
     }
-    /** isolated reports whether a session may be told about symbols: the tools for them are offered then. */
-    isolated(_) {
-        return this.#isolates;
+    /** isolated reports whether an agent's model is told about symbols: the tools for them are offered then. */
+    isolated(ctx) {
+        return this.#isolates.get(this.base(ctx, "bootstrap").agent ?? "") === true;
     }
     /** boundary reports that a session begins or ends. One that goes on from another is no new one. */
     async boundary(phase, event, ctx) {
         if (phase === "session-start" && event.resumedFrom)
             return;
         try {
-            const o = await this.#report(this.base({ ...event, ...ctx }, phase));
-            if (o.text)
-                this.#isolates = true;
+            await this.#report(this.base({ ...event, ...ctx }, phase));
         }
         catch {
             // Without the news the session counts as untrusted.

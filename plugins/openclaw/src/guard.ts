@@ -54,7 +54,7 @@ export class Guard {
   readonly #decided = new Recent<string>(); // the parameters that may run, by call
   readonly #refused = new Recent<Event[]>(); // prompts that are in a transcript and may not be read, by session
   readonly #said = new Recent<true>(); // replies that may be delivered
-  #isolates = false; // auditd told a session about symbols
+  readonly #isolates = new Recent<true>(); // agents whose model is told about symbols
 
   constructor(daemon: Pick<Daemon, "event">, problem = "") {
     this.#daemon = daemon;
@@ -204,26 +204,27 @@ export class Guard {
   /** systemPrompt is what auditd tells the model, in isolation. Without an answer the model is told nothing, and tools deny. */
   async systemPrompt(ctx: Context): Promise<{ appendSystemContext: string } | undefined> {
     try {
-      const o = await this.#report({ ...this.base(ctx, "bootstrap"), origin: "system-prompt", text: "" });
+      const e: Event = { ...this.base(ctx, "bootstrap"), origin: "system-prompt", text: "" };
+      const o = await this.#report(e);
       if (o.action !== "allow" && o.action !== "rewrite_and_continue") return undefined;
-      if (o.text) this.#isolates = true;
+      if (o.reason === "system_prompt") this.#isolates.set(e.agent ?? "", true);
+      else this.#isolates.delete(e.agent ?? "");
       return o.text ? { appendSystemContext: o.text } : undefined;
     } catch {
       return undefined;
     }
   }
 
-  /** isolated reports whether a session may be told about symbols: the tools for them are offered then. */
-  isolated(_: Context): boolean {
-    return this.#isolates;
+  /** isolated reports whether an agent's model is told about symbols: the tools for them are offered then. */
+  isolated(ctx: Context): boolean {
+    return this.#isolates.get(this.base(ctx, "bootstrap").agent ?? "") === true;
   }
 
   /** boundary reports that a session begins or ends. One that goes on from another is no new one. */
   async boundary(phase: "session-start" | "session-end", event: { sessionId?: string; sessionKey?: string; resumedFrom?: string }, ctx: Context): Promise<void> {
     if (phase === "session-start" && event.resumedFrom) return;
     try {
-      const o = await this.#report(this.base({ ...event, ...ctx }, phase));
-      if (o.text) this.#isolates = true;
+      await this.#report(this.base({ ...event, ...ctx }, phase));
     } catch {
       // Without the news the session counts as untrusted.
     }
