@@ -545,3 +545,26 @@ func FuzzScan(f *testing.F) {
 		}
 	})
 }
+
+// A value that was a secret once is one wherever it is met again: as another
+// value, and as a part of a text.
+func TestSecretMetAgain(t *testing.T) {
+	table := testTable(t, t.TempDir())
+	secret := []byte(prose(77, 20))
+	if _, err := table.SymboliseAll(t.Context(), "ann", []Item{{Value: secret, Provenance: web, Secret: true}}); err != nil {
+		t.Fatal(err)
+	}
+	again := mustSymbolise(t, table, string(secret))
+	pieces, err := table.Recognise(t.Context(), "ann", append([]byte("it is: "), secret...), web)
+	if err != nil || len(pieces) != 1 {
+		t.Fatalf("%v %v", pieces, err)
+	}
+	for _, s := range []Symbol{again, pieces[0].Symbol} {
+		if info, err := table.Info(t.Context(), "ann", s); err != nil || !info.Secret {
+			t.Errorf("%s is no secret: %v", s, err)
+		}
+		if _, err := table.Resolve(t.Context(), string(s), Raw, person("ann")); err == nil {
+			t.Errorf("%s resolves", s)
+		}
+	}
+}

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"example.org/auditd/schema"
 )
 
 // Span is a part of a text that is known to come from a value.
@@ -430,6 +432,10 @@ func (t *Table) Recognise(ctx context.Context, owner string, text []byte, p Prov
 			q.Parents = append(slices.Clone(p.Parents), parent)
 		}
 		items[i] = Item{Value: bytes.Clone(text[s.Start:s.End]), Provenance: q}
+		// A secret that is met again is one, and goes nowhere else.
+		if items[i].Sinks, items[i].Secret, err = t.secretOf(ctx, owner, s.content); err != nil {
+			return nil, fmt.Errorf("look for known values: %w", err)
+		}
 	}
 	symbols, err := t.SymboliseAll(ctx, owner, items)
 	if err != nil {
@@ -453,4 +459,20 @@ func (t *Table) symbolOf(ctx context.Context, owner string, content int64) (Symb
 		return "", false, err
 	}
 	return t.mint.symbol(symbolID(raw)), true, nil
+}
+
+// secretOf reports whether a content is a secret of owner's, and where it may go.
+func (t *Table) secretOf(ctx context.Context, owner string, content int64) (sinks []SinkRule, secret bool, err error) {
+	var raw []byte
+	err = t.db.QueryRowContext(ctx, `SELECT sinks FROM dualview_symbol WHERE content = ? AND owner = ? AND sinks IS NOT NULL ORDER BY n LIMIT 1`, content, owner).Scan(&raw)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if err := schema.Decode(raw, &sinks); err != nil {
+		return nil, false, err
+	}
+	return sinks, true, nil
 }

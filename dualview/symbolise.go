@@ -63,6 +63,12 @@ func (t *Table) SymboliseAll(ctx context.Context, owner string, items []Item) ([
 			if p.content, p.fresh, err = t.storeContent(ctx, ins, p.hash, p.data); err != nil {
 				return err
 			}
+			if !p.fresh && p.sinks == nil {
+				// What was a secret once is one wherever it is met again.
+				if p.sinks, err = secretSinks(ctx, tx, owner, p.content); err != nil {
+					return err
+				}
+			}
 			if p.fresh {
 				fresh = append(fresh, indexJob{p.content, p.data})
 			}
@@ -76,6 +82,19 @@ func (t *Table) SymboliseAll(ctx context.Context, owner string, items []Item) ([
 		return nil, fmt.Errorf("symbolise: %w", err)
 	}
 	return symbols, nil
+}
+
+// secretSinks returns where a content may go that is a secret of owner's; nil for
+// one that is none.
+func secretSinks(ctx context.Context, tx *sql.Tx, owner string, content int64) (sinks []byte, err error) {
+	err = tx.QueryRowContext(ctx, `SELECT sinks FROM dualview_symbol WHERE content = ? AND owner = ? AND sinks IS NOT NULL ORDER BY n LIMIT 1`, content, owner).Scan(&sinks)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look whether a value is a secret: %w", err)
+	}
+	return sinks, nil
 }
 
 // preparedItem is everything about an item that needs no lock.

@@ -192,6 +192,21 @@ func TestSecretsAreSymbols(t *testing.T) {
 	if out := x.event(schema.Event{Phase: schema.PhaseMessageOut, Text: "It is " + s}); out.Text == nil || strings.Contains(*out.Text, key) || strings.Contains(*out.Text, s) {
 		t.Errorf("a message: %+v", out)
 	}
+	// One that came from outside first is known when it is met in a file, and still
+	// a secret.
+	key = "ghp_" + "zY8xW6vU4tS2rQ0pO9nM7lK5jI3hG1fE2dC4"
+	x.fetch("https://a.test/", key)
+	if err := os.WriteFile(filepath.Join(x.root, "copied"), []byte("token = "+key+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got = x.detail(x.read("copied"), "content")
+	if !strings.Contains(got, "symu") {
+		t.Fatalf("the model reads %q", got)
+	}
+	s = got[strings.Index(got, "symu"):][:37]
+	if out := x.event(schema.Event{Phase: schema.PhaseMessageOut, Text: "It is " + s}); out.Text == nil || strings.Contains(*out.Text, key) || strings.Contains(*out.Text, s) {
+		t.Errorf("a message with a secret that was met again: %+v", out)
+	}
 	if got := x.exec("RESTRICTED=1 cat settings"); strings.Contains(got, key) {
 		t.Errorf("AgentShell shows %s", got)
 	}

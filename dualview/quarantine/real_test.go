@@ -18,7 +18,7 @@ import (
 // this checks the protocol: the server holds it to the form, and the answer
 // becomes symbols. Forms and window are small, because a CPU writes slowly.
 func TestRealInspect(t *testing.T) {
-	cfg := ollama.Config{URL: os.Getenv("AUDITD_TEST_OLLAMA"), Model: os.Getenv("AUDITD_TEST_MODEL"), Threads: 1, Context: 2048,
+	cfg := ollama.Config{URL: os.Getenv("AUDITD_TEST_OLLAMA"), Model: os.Getenv("AUDITD_TEST_MODEL"), Threads: 1, Context: 1024,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	if cfg.URL == "" || cfg.Model == "" {
 		t.Fatal("set AUDITD_TEST_OLLAMA and AUDITD_TEST_MODEL, or run scripts/testmodel.sh")
@@ -29,7 +29,7 @@ func TestRealInspect(t *testing.T) {
 	}
 	b.Start(t.Context())
 	t.Cleanup(b.Close)
-	e := newEnv(t, allClear, func(c *Config) { c.Model, c.Timeout, c.Logger, c.Output = b, 80*time.Second, cfg.Log, 48 })
+	e := newEnv(t, allClear, func(c *Config) { c.Model, c.Timeout, c.Logger, c.Output = b, 10*time.Minute, cfg.Log, 48 })
 	s := e.symbol("Dear Ann, the invoice 4711 over 200 euros is due on Friday. Yours, Bob")
 	res, err := e.q.Inspect(t.Context(), e.request("Is this an invoice or an offer, and who wrote it?",
 		`{"type":"object","properties":{"kind":{"type":"string","enum":["invoice","offer"]},"writer":{"type":"string","maxLength":8}}}`, s))
