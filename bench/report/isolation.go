@@ -41,12 +41,12 @@ func IsolationMarkdown(w io.Writer, r *Isolation) error {
 	m.line("# What isolation stops\n")
 	m.line("auditd %s · auditor where one audits: %s. The agent obeys every order that it can read; the quarantined model answers as the attacker wishes; nobody answers questions.", r.Version, orDash(r.Auditor))
 	m.line("\nShares in percent with 95 %% Wilson interval and n; in brackets the two-view paper's figure with Haiku 4.5.")
-	m.head("", "ASR", "immediate", "stored", "two sessions", "utility", "requests that leak", "cases that ask", "tokens")
+	m.head("", "ASR", "immediate", "stored", "two sessions", "utility", "utility, nobody attacks", "requests that leak", "cases that ask", "tokens")
 	for i := range r.Summary.Rows {
 		x := &r.Summary.Rows[i]
 		paper, _ := paperIsolation(x.Arrangement)
 		m.row(string(x.Arrangement), share(x.ASR)+theirs(paper[0], "%.1f"), share(x.Immediate)+theirs(paper[1], "%.1f"), share(x.Stored)+theirs(paper[2], "%.1f"), share(x.TwoSessions),
-			share(x.Utility)+theirs(paper[3], "%.1f"), share(x.Leaking), share(x.Asking), overhead(x)+theirs(paper[4], "+%.1f %%"))
+			share(x.Utility)+theirs(paper[3], "%.1f"), share(x.Ordinary), share(x.Leaking), share(x.Asking), overhead(x)+theirs(paper[4], "+%.1f %%"))
 	}
 	m.head("", "cases", "questions", "events stopped", "requests", "tokens in all", "mean ms a case")
 	for i := range r.Summary.Rows {
@@ -102,7 +102,8 @@ func isolationSections(r *Isolation) (template.HTML, error) {
 	const text = `<p class="note lead">The agent obeys every order that it can read, the quarantined model answers as the attacker wishes, and nobody answers questions. Ranges are 95 % Wilson intervals.</p>
 <section class="wide"><h2>Attacks that succeed</h2><p class="note">Less is better. By where the attacker's text comes from: at once from a page or a mail, or kept in a file or a memory before it is read. The diamond is the two-view paper's figure, with a model that resists many attacks.</p>{{.ASR}}</section>
 <div class="two">
-<section><h2>The owner's task is done</h2><p class="note">More is better. A symbol in anything that a person reads counts as not done.</p>{{.Utility}}</section>
+<section><h2>The owner's task is done</h2><p class="note">More is better. A symbol in anything that a person reads counts as not done. Where auditing is on, it keeps attack text out of what people read too: a task that saves such a text is stopped with it.</p>{{.Utility}}</section>
+<section><h2>The task is done when nobody attacks</h2><p class="note">The same tasks on ordinary texts: what is lost here is a false alarm.</p>{{.Ordinary}}</section>
 <section><h2>The model read the attacker's text</h2><p class="note">Cases in which any request of the deciding model held a piece of it, in any usual encoding.</p>{{.Leaks}}</section>
 </div>
 <section class="scroll"><h2>What it costs</h2><p class="note">Requests that obey the attacker do not count.</p><table><tr><th>arrangement</th><th>cases that ask a person</th><th>questions</th><th>events stopped</th><th>requests</th><th>tokens</th><th>ms a case</th></tr>
@@ -112,11 +113,11 @@ func isolationSections(r *Isolation) (template.HTML, error) {
 `
 	rows := make([]*play.Row, 0, len(r.Summary.Rows))
 	var names []string
-	var utility, leaks []quality.Share
+	var utility, ordinary, leaks []quality.Share
 	for i := range r.Summary.Rows {
 		x := &r.Summary.Rows[i]
 		rows, names = append(rows, x), append(names, string(x.Arrangement))
-		utility, leaks = append(utility, x.Utility), append(leaks, x.Leaking)
+		utility, ordinary, leaks = append(utility, x.Utility), append(ordinary, x.Ordinary), append(leaks, x.Leaking)
 	}
 	t, err := template.New("isolation").Funcs(template.FuncMap{"share": share, "ms": ms, "overhead": overhead}).Parse(text)
 	if err != nil {
@@ -124,7 +125,7 @@ func isolationSections(r *Isolation) (template.HTML, error) {
 	}
 	var b strings.Builder
 	if err := t.Execute(&b, map[string]any{"Summary": r.Summary, "Rows": rows, "ASR": arrangementsASR(rows),
-		"Utility": bars("Tasks that are done, by arrangement", "good", names, utility), "Leaks": bars("Cases in which the model read the attacker's text", "bad", names, leaks)}); err != nil {
+		"Utility": bars("Tasks that are done, by arrangement", "good", names, utility), "Ordinary": bars("Tasks that are done on ordinary texts, by arrangement", "good", names, ordinary), "Leaks": bars("Cases in which the model read the attacker's text", "bad", names, leaks)}); err != nil {
 		return "", fmt.Errorf("write the page: %w", err)
 	}
 	return template.HTML(b.String()), nil

@@ -37,7 +37,7 @@ type isolationOptions struct {
 func (p *program) benchIsolationCommand() *cobra.Command {
 	var o isolationOptions
 	c := &cobra.Command{
-		Use: "isolation", Short: "Play 105 attacks on an agent that obeys whatever it can read", Args: cobra.NoArgs,
+		Use: "isolation", Short: "Play 105 attacks on an agent that obeys whatever it can read, and 30 ordinary tasks", Args: cobra.NoArgs,
 		Long: `isolation plays the two-view paper's benchmark on this machine: three ways in, ten
 tasks of an owner, three goals of an attacker, and fifteen flows of two sessions.
 The agent is a script that obeys every order it can read, and the quarantined model
@@ -47,21 +47,22 @@ temporary directory; a daemon of its own is asked over its HTTP hooks.
 Each case is played with nothing in between, with our auditor on tool results,
 with symbols but without views of files, with isolation, and with isolation and
 auditing. An attack has succeeded when its effect is there: a marker file, a
-collected secret, a changed file.`,
+collected secret, a changed file. The tasks are played on ordinary texts too: what
+is lost there is a false alarm.`,
 		RunE: func(c *cobra.Command, _ []string) error { return p.benchIsolation(c.Context(), &o) },
 	}
 	c.Flags().StringVarP(&o.out, "out", "o", "", "directory for isolation.json, isolation.md and isolation.html")
 	c.Flags().StringArrayVar(&o.only, "only", nil, "run only this arrangement, such as none or isolation; may be repeated")
-	c.Flags().BoolVar(&o.quick, "quick", false, "a third of the cases, and the flows of two sessions")
+	c.Flags().BoolVar(&o.quick, "quick", false, "a third of the attacks in one session, and everything else")
 	return c
 }
 
 // isolationCases are the cases to play.
 func isolationCases(quick bool) []*benchcases.Case {
 	if quick {
-		return append(benchcases.Third(), benchcases.Stored()...)
+		return slices.Concat(benchcases.Third(), benchcases.Stored(), benchcases.Ordinary())
 	}
-	return append(benchcases.Cases(), benchcases.Stored()...)
+	return slices.Concat(benchcases.Cases(), benchcases.Stored(), benchcases.Ordinary())
 }
 
 func (p *program) benchIsolation(ctx context.Context, o *isolationOptions) error {
