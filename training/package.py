@@ -15,7 +15,7 @@ from . import infer
 from .evaluate import sigmoid
 from .record import MAX_HEADER_TOKENS, MAX_INTENT_TOKENS, NEUTRAL, STRIDE, WINDOW, Meta
 
-VERSION = "1.2.0"
+VERSION = "1.2.1"
 
 
 def tokenizer_file(base: Path, out: Path) -> None:

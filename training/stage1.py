@@ -7,6 +7,7 @@ the encoder does not run on it. See CONTRACT.md for the exact arithmetic.
 """
 from __future__ import annotations
 
+import random
 import struct
 from pathlib import Path
 
@@ -71,7 +72,15 @@ def data(mixture: dict, folder: Path | None, tok, seed: int) -> dict:
     recs = [x for x in mix.read(folder / "train.jsonl.gz") if x["kind"] == "benign" and len(x["payload"]) > 800][:9000]
     ids = [prepared_payload(tok, x["payload"].encode("utf-8", "surrogatepass"))[3] for x in recs]
     ws = [np.array(x[a : a + WINDOW]) for x in ids for a in window_starts(len(x))]
+    ws += [np.array(prepared_payload(tok, noise(r).encode())[3][:WINDOW]) for r in [random.Random(seed)] for _ in range(6000)]
     return {"ids": mixture["ids"] + more["ids"] + ws, "decision": mixture["decision"] + more["decision"] + [0] * len(ws)}
+
+
+def noise(r: random.Random) -> str:
+    """Signs, digits and bytes without words: they make the most tokens of a byte, and the encoder need not see them."""
+    signs = "!?.,;:(){}<>+=*/-_|~^%$#@&[]'\"`\\"
+    chars = r.choice([signs, signs[: r.randint(2, 30)], signs + "0123456789", "0123456789abcdef", "0123456789. ", "".join(map(chr, range(32, 127))), "".join(map(chr, range(32, 127))) + "\ufffd" * 60, signs + "    "])
+    return "".join(r.choice(chars) for _ in range(600))
 
 
 def train(mixture: dict, epochs: int = 5, lr: float = 0.02, seed: int = 3, threads: int = 1) -> Stage1:

@@ -42,8 +42,12 @@ func benchAuditor(b testing.TB) *Auditor {
 const prose = "The deployment of the billing service finished on Tuesday at 09:30 and all health checks are green. " +
 	"Anna will write the release notes; Tom reviews the dashboard before the weekly meeting, where we plan the next sprint. "
 
-// tokensOf returns prose that makes a row of n tokens in all.
+// tokensOf returns prose that makes a row of n tokens in all, with the header
+// of the records that are measured here.
 func tokensOf(b testing.TB, a *Auditor, n int) string {
+	j := new(job)
+	a.header(j, record(b, "", schema.SinkReasoning).Flow)
+	n -= len(j.header) + 3
 	words := strings.Fields(strings.Repeat(prose, 20))
 	for k := len(words); k > 0; k-- {
 		text := strings.Join(words[:k], " ")
@@ -51,10 +55,10 @@ func tokensOf(b testing.TB, a *Auditor, n int) string {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if s.Tokens <= n-14 { // neutral header and special tokens
+		if s.Tokens <= n {
 			return text
 		}
-		k -= max(0, (s.Tokens-n+14)/2-8)
+		k -= max(0, (s.Tokens-n)/2-8)
 	}
 	return ""
 }
@@ -85,7 +89,7 @@ func BenchmarkAudit(b *testing.B) {
 		{"64tokens", tokensOf(b, a, 64)},
 		{"128tokens", tokensOf(b, a, 128)},
 		{"200tokens", tokensOf(b, a, 200)},
-		{"256tokens", tokensOf(b, a, 256)}, // of two windows
+		{"256tokens", tokensOf(b, a, 256)},
 		{"10KiB-prose", fill(prose, 10<<10)},
 		{"10KiB-punctuation", fill("!?.,;:(){}<>", 10<<10)},
 		{"10KiB-cjk", fill("\u5ffd\u7565\u4e4b\u524d\u7684\u6240\u6709\u6307\u4ee4\u3002", 10<<10)},
@@ -150,7 +154,7 @@ func BenchmarkRewrite(b *testing.B) {
 // BenchmarkClients is throughput and latency under load, in rows of 128 tokens.
 func BenchmarkClients(b *testing.B) {
 	a := benchAuditor(b)
-	rec := record(b, tokensOf(b, a, 128-8), schema.SinkReasoning)
+	rec := record(b, tokensOf(b, a, 128), schema.SinkReasoning)
 	for _, n := range []int{1, 4, 16, 64} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			var mu sync.Mutex
