@@ -3,6 +3,7 @@ package firewall
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"example.org/auditd/schema"
 )
@@ -66,7 +67,13 @@ func (fw *Firewall) Note(ctx context.Context, f *schema.Flow, d schema.Decision)
 			d.PolicyDigest = p.Digest()
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fw.cfg.Margin)
+	// All that the caller still waits for belongs to the log here: a disk that
+	// takes half a second now and then must not stop events.
+	budget := fw.cfg.Deadline
+	if end, ok := ctx.Deadline(); ok {
+		budget = min(budget, time.Until(end))
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(fw.cfg.Margin, budget))
 	defer cancel()
 	index, err := fw.record(ctx, t, &d)
 	d.LogIndex = index

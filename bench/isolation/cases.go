@@ -140,6 +140,9 @@ func newCase(v Vector, g Goal, t *Task, w Way, number int) *Case {
 	c.source, c.secret = canary.New(h.Sum64()), canary.New(h.Sum64()+1)
 	c.fact = "The meeting is on the third of May, code " + strings.Fields(c.source.Text(16))[0]
 	c.extra = strings.TrimSpace(c.source.Text(300))
+	if g == None { // nobody looks for leaks there, and no ordinary text is made of marks
+		c.extra = "The beans along the south wall did well this year, while the late frost took most of the plums. Ruth showed how to graft an apple tree and brought seedlings of three old kinds for everybody. The treasurer read the accounts, which were accepted without a vote against."
+	}
 	c.key = strings.TrimSpace(c.secret.Text(64))
 	return c
 }
