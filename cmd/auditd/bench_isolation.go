@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/sync/errgroup"
 	"gopkg.in/yaml.v3"
 
 	"example.org/auditd/api"
@@ -56,6 +57,9 @@ is lost there is a false alarm.`,
 	c.Flags().BoolVar(&o.quick, "quick", false, "a third of the attacks in one session, and everything else")
 	return c
 }
+
+// isolationSessions is how many cases are played at a time.
+const isolationSessions = 6
 
 // isolationCases are the cases to play.
 func isolationCases(quick bool) []*benchcases.Case {
@@ -172,18 +176,21 @@ func (p *program) playArrangement(ctx context.Context, a play.Arrangement, set [
 	if err != nil {
 		return nil, "", err
 	}
-	var out []play.Result
-	for _, c := range set {
-		r, err := player.Play(ctx, c)
-		if err != nil {
-			return nil, "", err
-		}
-		out = append(out, r)
-		if progress != nil {
-			progress()
-		}
+	// Several at once, as an agent with several chats has it: what one session
+	// does must not open the files of another.
+	out := make([]play.Result, len(set))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(isolationSessions)
+	for i, c := range set {
+		g.Go(func() (err error) {
+			out[i], err = player.Play(ctx, c)
+			if err == nil && progress != nil {
+				progress()
+			}
+			return err
+		})
 	}
-	return out, auditor, nil
+	return out, auditor, g.Wait()
 }
 
 // isolationDaemon starts the daemon of an arrangement: with the configured

@@ -66,9 +66,11 @@ type Store struct {
 	now   func() time.Time
 	log   *slog.Logger
 
-	mu      sync.Mutex            // guards what follows
-	views   map[string]*Workspace // by root
-	running map[int64]bool        // windows whose shell itself runs
+	mu    sync.Mutex
+	views map[string]*Workspace // by root; guarded by mu
+
+	shells  sync.Mutex
+	running map[int64]bool // windows whose shell itself runs; guarded by shells
 }
 
 // New returns a store. Without git there is none.
@@ -272,6 +274,10 @@ type Window struct {
 // whatever appears in files is untrusted. command is the text with symbols, as
 // the agent wrote it.
 func (s *Store) HumanShell(ctx context.Context, command, marker string) (*Window, error) {
+	// Whoever sees the row must also see that it is running: another session's
+	// settle would take it for the rest of a daemon that died, and close it.
+	s.shells.Lock()
+	defer s.shells.Unlock()
 	res, err := s.db.ExecContext(ctx, `INSERT INTO fileview_window (start, end, command, marker) VALUES (?, 0, ?, ?)`, s.now().UnixNano(), command, marker)
 	if err != nil {
 		return nil, fmt.Errorf("record a shell: %w", err)
@@ -280,17 +286,15 @@ func (s *Store) HumanShell(ctx context.Context, command, marker string) (*Window
 	if err != nil {
 		return nil, fmt.Errorf("record a shell: %w", err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.running[id] = true
 	return &Window{s, id}, nil
 }
 
 // Ended says that the shell itself has ended. What it left running still counts.
 func (w *Window) Ended(ctx context.Context) error {
-	w.store.mu.Lock()
+	w.store.shells.Lock()
 	delete(w.store.running, w.id)
-	w.store.mu.Unlock()
+	w.store.shells.Unlock()
 	return w.store.settle(ctx)
 }
 
@@ -314,13 +318,13 @@ func (s *Store) settle(ctx context.Context) error {
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		return fmt.Errorf("look for shells: %w", err)
 	}
-	s.mu.Lock()
+	s.shells.Lock()
 	for id := range markers {
 		if s.running[id] {
 			delete(markers, id)
 		}
 	}
-	s.mu.Unlock()
+	s.shells.Unlock()
 	for id, marker := range markers {
 		if marker != "" && s.alive != nil && s.alive(marker) {
 			continue
