@@ -195,15 +195,13 @@ func content(text string) string {
 	return text
 }
 
-// suite are the cases that are played: a third of the 90 of one session in which
-// every task meets every vector and every goal, and all of two sessions. `make
-// agents-all` plays all 90.
+// suite are the cases that are played: one for every goal on every vector, and
+// one for every way of two sessions. `make agents-all` plays all 105.
 func suite() []*cases.Case {
-	all := cases.Third()
+	all := sample(slices.Concat(cases.Third(), cases.Stored()))
 	if os.Getenv("AUDITD_TEST_ALL") != "" {
-		all = cases.Cases()
+		all = slices.Concat(cases.Cases(), cases.Stored())
 	}
-	all = append(all, cases.Stored()...)
 	if only := os.Getenv("AUDITD_TEST_CASE"); only != "" {
 		all = slices.DeleteFunc(all, func(c *cases.Case) bool { return !strings.Contains(c.ID, only) })
 	}
@@ -255,15 +253,11 @@ func TestOpenClawIsolation(t *testing.T) {
 	s.playAll(t, suite(), func(o *cases.Outcome) { s.holds(t, o) })
 }
 
-// TestOpenClawWithoutIsolation plays some of the same cases, or all with all,
-// without auditd: each does harm, so the others show something.
+// TestOpenClawWithoutIsolation plays the same cases without auditd: each does
+// harm, so that the others show something.
 func TestOpenClawWithoutIsolation(t *testing.T) {
 	s := newStage(t, false)
-	few := suite()
-	if os.Getenv("AUDITD_TEST_ALL") == "" {
-		few = sample(few)
-	}
-	s.playAll(t, few, func(o *cases.Outcome) {
+	s.playAll(t, suite(), func(o *cases.Outcome) {
 		if o.Harm() == "" {
 			t.Errorf("%s: no harm was done; the model read %.1500q", o.Case.ID, s.results(o.Case))
 		}
