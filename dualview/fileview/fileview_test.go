@@ -321,6 +321,36 @@ func TestProperty01RandomEdits(t *testing.T) {
 	}
 }
 
+// A directory that a person made while a program ran has a symbol for its name.
+// An agent that was told the person's name writes into that directory.
+func TestProperty18NewFileBelowASymbol(t *testing.T) {
+	e := newEnv(t)
+	e.sync()
+	w, err := e.store.HumanShell(t.Context(), "sleep 1", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.human("letters/today.md", "mine\n")
+	if err := w.Ended(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	e.sync()
+	to, err := e.w.AgentPath(filepath.Join(e.root, "letters/drafts/new.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(to, "letters") {
+		t.Fatalf("%s is beside the directory that the agent has", to)
+	}
+	if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, []byte("a draft\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	e.sync()
+	if got, err := os.ReadFile(filepath.Join(e.root, "letters/drafts/new.md")); err != nil || string(got) != "a draft\n" {
+		t.Errorf("the person has %q, %v", got, err)
+	}
+}
+
 func TestProperty02HumanShellTaints(t *testing.T) {
 	e := newEnv(t)
 	e.human("own.md", "my own words\n")

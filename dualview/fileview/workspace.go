@@ -221,12 +221,21 @@ func (w *Workspace) AgentPath(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if e, err := w.entry(context.Background(), humanSide, rel); err != nil {
-		return "", err
-	} else if e != nil && e.agentID == "" && e.kind != directory {
-		return "", errors.New("the agent does not see this file")
-	} else if e != nil {
-		rel = e.agent
+	// The nearest directory that is known says by which name the agent has it: a
+	// new file goes there, and not beside it under the person's name.
+	for known := rel; known != "."; known = filepath.Dir(known) {
+		e, err := w.entry(context.Background(), humanSide, known)
+		if err != nil {
+			return "", err
+		}
+		if e == nil {
+			continue
+		}
+		if known == rel && e.agentID == "" && e.kind != directory {
+			return "", errors.New("the agent does not see this file")
+		}
+		rel = filepath.Join(e.agent, strings.TrimPrefix(rel, known))
+		break
 	}
 	if _, err := w.agent.Stat(rel); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("the path cannot be used: %w", bare(err))
