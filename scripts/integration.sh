@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 : "${AUDITD_TEST_OLLAMA:?run this through scripts/testmodel.sh}"
 # One package at a time: they ask for contexts of different sizes, and a server
 # that loads its model anew for each of two callers may leave one waiting for good.
-go test -p 1 -tags integration -timeout 20m ./inference/... ./models/... ./modelproxy ./dualview/quarantine ./cmd/auditd
+go test -p 1 -tags integration -timeout 35m ./inference/... ./models/... ./modelproxy ./dualview/quarantine ./cmd/auditd
 
 # The daemon, over HTTP, as a program in any language would use it. The encoder
 # that ships judges; the language model is the second of a cascade.
