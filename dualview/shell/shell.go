@@ -284,7 +284,8 @@ func (r *Runner) Human(ctx context.Context, h Human) (*HumanResult, error) {
 }
 
 // Mark returns a command for a host that runs its shell itself: the same
-// command, whose processes carry the marker.
+// command, whose processes carry the marker: what the shell starts in its
+// environment, the shell itself in its arguments.
 func Mark(command, marker string) string {
 	return "export " + markerName + "=" + marker + "\n" + command
 }
@@ -292,8 +293,10 @@ func Mark(command, marker string) string {
 // NewMarker returns a marker for Mark and for fileview.Store.HumanShell.
 func NewMarker() string { return rand.Text() }
 
-// Alive reports whether a process with the marker lives. Processes that have
-// put their environment away, or that run as somebody else, are not seen.
+// Alive reports whether a process with the marker lives. The arguments are looked
+// at too: a shell does not have what it exports in its own environment, and
+// between two of its children it is all that lives. Processes that have put both
+// away, or whose environment belongs to somebody else, are not seen.
 func Alive(marker string) bool {
 	procs, err := os.ReadDir("/proc")
 	if err != nil {
@@ -303,6 +306,9 @@ func Alive(marker string) bool {
 	for _, p := range procs {
 		if name := p.Name(); name[0] < '0' || name[0] > '9' {
 			continue
+		}
+		if args, err := os.ReadFile(filepath.Join("/proc", p.Name(), "cmdline")); err == nil && bytes.Contains(args, want) {
+			return true
 		}
 		env, err := os.ReadFile(filepath.Join("/proc", p.Name(), "environ"))
 		if err != nil {

@@ -309,6 +309,39 @@ func TestMarkedCommandsAreSeen(t *testing.T) {
 	}
 }
 
+// A host may put a command into the background and say that it has ended. A shell
+// that is between two programs, or needs none, still counts.
+func TestProperty02ShellWithoutChildrenIsSeen(t *testing.T) {
+	marker := NewMarker()
+	cmd := exec.Command("bash", "-c", Mark("echo ready; while read -r line; do :; done", marker))
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 6)); err != nil {
+		t.Fatal(err)
+	}
+	if !Alive(marker) {
+		t.Error("the shell is not seen")
+	}
+	if err := in.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if Alive(marker) {
+		t.Error("the dead are seen")
+	}
+}
+
 // TestUnprivilegedUser runs this package's confinement test as nobody, when it
 // is started as root.
 func TestUnprivilegedUser(t *testing.T) {
