@@ -96,14 +96,8 @@ func (p *program) benchLatency(ctx context.Context, o *benchOptions) (err error)
 	if report.Baseline, err = baseline(ctx, dir, o, progress); err != nil {
 		return err
 	}
-	if o.output != "" {
-		data, err := schema.Encode(report)
-		if err != nil {
-			return fmt.Errorf("encode the measurements: %w", err)
-		}
-		if err := durable.WriteFile(o.output, append(data, '\n'), 0o644); err != nil {
-			return fmt.Errorf("write the measurements: %w", err)
-		}
+	if err := writeMeasurements(o.output, report); err != nil {
+		return err
 	}
 	if p.jsonOut {
 		return p.printJSON(report)
@@ -234,4 +228,19 @@ func (o *painter) latency(r *latencyReport) {
 		}
 	}
 	o.table([]string{"stage", "p50 ms", "p95 ms", "p99 ms"}, rows)
+}
+
+// writeMeasurements writes them as JSON; an empty path means that nobody wants that.
+func writeMeasurements(path string, report any) error {
+	if path == "" {
+		return nil
+	}
+	data, err := schema.Encode(report)
+	if err != nil {
+		return fmt.Errorf("encode the measurements: %w", err)
+	}
+	if err := durable.WriteFile(path, append(data, '\n'), 0o644); err != nil {
+		return fmt.Errorf("write the measurements: %w", err)
+	}
+	return nil
 }

@@ -20,7 +20,6 @@ import (
 	"example.org/auditd/bench/quality"
 	"example.org/auditd/dualview"
 	"example.org/auditd/firewall"
-	"example.org/auditd/internal/durable"
 	"example.org/auditd/schema"
 )
 
@@ -114,14 +113,8 @@ func (p *program) benchLoad(ctx context.Context, o *loadOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.output != "" {
-		data, err := schema.Encode(report)
-		if err != nil {
-			return fmt.Errorf("encode the measurements: %w", err)
-		}
-		if err := durable.WriteFile(o.output, append(data, '\n'), 0o644); err != nil {
-			return fmt.Errorf("write the measurements: %w", err)
-		}
+	if err := writeMeasurements(o.output, report); err != nil {
+		return err
 	}
 	if p.jsonOut {
 		return p.printJSON(report)
