@@ -192,13 +192,6 @@ func (c *Client) Record(ctx context.Context, id string) (*api.Record, error) {
 	return r, nil
 }
 
-// Log returns the newest n records, the newest last.
-func (c *Client) Log(ctx context.Context, n int) ([]api.Record, error) {
-	var l api.RecordList
-	err := c.call(ctx, http.MethodGet, "/v1/log?limit="+strconv.Itoa(n), nil, &l)
-	return l.Records, err
-}
-
 // Policy returns the policy in force.
 func (c *Client) Policy(ctx context.Context) (api.PolicyInfo, error) {
 	var p api.PolicyInfo
